@@ -6,6 +6,7 @@
 #ifndef TL_BASE_ARENA_H
 #define TL_BASE_ARENA_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 typedef struct tl_arena_chunk tl_arena_chunk;
@@ -34,6 +35,9 @@ char *tl_arena_strndup(tl_arena *arena, const char *s, size_t len);
 /* printf into the arena; NULL when out of memory. */
 char *tl_arena_printf(tl_arena *arena, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+char *tl_arena_vprintf(tl_arena *arena, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 
 #define TL_ARENA_NEW(arena, type) ((type *)tl_arena_alloc(arena, sizeof(type)))
 

@@ -1,7 +1,7 @@
 /* mem.h - the only allocator of host objects, and its failure injection.
  *
  * Every allocation of tlang passes through here or through runtime/mem (the
- * pool of tensor storages, which consults tl_mem_may_fail as well).  No other
+ * pool of tensor storages, which consults tl_mem_must_fail as well).  No other
  * file calls malloc (tools/check-banned).  NULL means out of memory; the
  * caller reports it by tl_fail_memory (diag.h).
  *

@@ -1,0 +1,89 @@
+/* apply.h - the runtime of one evaluator, and the only way to run an
+ * operation: shape rule, casts, allocation, kernel, tape. */
+#ifndef TL_APPLY_H
+#define TL_APPLY_H
+
+#include <signal.h>
+
+#include "runtime/base/diag.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/threads.h"
+#include "runtime/mem/pool.h"
+#include "runtime/op/op.h"
+#include "runtime/tape/tape.h"
+#include "runtime/tensor/device.h"
+#include "runtime/tensor/tensor.h"
+
+/* One thread's runtime.  Pool and threads may be shared with others. */
+typedef struct tl_rt {
+    tl_diag *diag;
+    tl_pool *pool;
+    tl_threads *threads;
+    tl_device *device;
+    tl_kernel_ctx kctx;
+    tl_infer infer;     /* numbers only */
+    tl_tape *tape;      /* innermost open tape, or NULL */
+    int no_grad;        /* > 0: nothing is recorded */
+    uint64_t next_tape; /* serial numbers */
+    uint64_t seed;
+    uint64_t draws;     /* counter of the stream `draw` */
+    uint64_t inits;     /* ordinal of outermost constructor calls */
+    tl_span span;       /* what the evaluator runs now, for tapes */
+    volatile sig_atomic_t *interrupted; /* NULL, or set by SIGINT */
+} tl_rt;
+
+/* Options of tl_rt_init. */
+typedef struct tl_rt_options {
+    int threads;         /* 0: tl_threads_available() */
+    bool deterministic;
+    size_t memory_limit; /* bytes of storages; 0: none */
+    uint64_t seed;
+} tl_rt_options;
+
+TL_MUST_USE tl_status tl_rt_init(tl_rt *rt, const tl_rt_options *options,
+                                 tl_diag *diag);
+void tl_rt_fini(tl_rt *rt);
+
+/* Run `op` on `in`; out[0 .. nout) receive new references.
+ *
+ * *Eats* its inputs: one reference of each in[i] is consumed, on failure too,
+ * so a caller keeps what it wants by tl_tensor_ref first.  An input whose
+ * last reference is eaten gives its storage to the result where dtype and
+ * layout agree: this is how writes in place come about.
+ *
+ * MAP, CMP: inputs are joined (tl_dtype_join), cast and broadcast.  `at` may
+ * be NULL for operations without attributes. */
+TL_MUST_USE tl_status tl_apply(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
+                               const tl_attrs *at, tl_tensor **out);
+
+/* The same with borrowed inputs. */
+TL_MUST_USE tl_status tl_apply_borrowed(tl_rt *rt, tl_op op,
+                                        tl_tensor *const *in, int nin,
+                                        const tl_attrs *at, tl_tensor **out);
+
+/* A row-major version of `t` (itself, referenced, when it is already). */
+TL_MUST_USE tl_status tl_contiguous(tl_rt *rt, tl_tensor *t, tl_tensor **out);
+
+/* An emitter that runs at once; nodes are tl_tensor *, kept in a scope until
+ * tl_emit_scope_end.  `rt` outlives it. */
+typedef struct tl_apply_emit {
+    tl_emit emit;
+    tl_rt *rt;
+    tl_tensor **owned;
+    size_t len, cap;
+    tl_ttype type; /* what the last type() call answered */
+} tl_apply_emit;
+
+void tl_apply_emit_init(tl_apply_emit *e, tl_rt *rt);
+void tl_apply_emit_fini(tl_apply_emit *e);
+
+/* Key of the next draw of the stream `draw`; advances the counter. */
+tl_rng_key tl_rt_next_draw(tl_rt *rt);
+
+/* Write a key into the attributes of a random operation, and read it. */
+void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key);
+
+/* seed(n): restart every stream. */
+void tl_rt_seed(tl_rt *rt, uint64_t seed);
+
+#endif

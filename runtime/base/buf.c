@@ -1,0 +1,177 @@
+/* buf.c - the growable byte string.  There is always room for the NUL. */
+#include "runtime/base/buf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/mem.h"
+#include "runtime/base/size.h"
+#include "runtime/base/utf8.h"
+
+void tl_buf_init(tl_buf *buf)
+{
+    *buf = (tl_buf){0};
+}
+
+void tl_buf_fini(tl_buf *buf)
+{
+    tl_free(buf->data);
+    tl_buf_init(buf);
+}
+
+void tl_buf_clear(tl_buf *buf)
+{
+    buf->len = 0;
+    buf->failed = false;
+    if (buf->data) {
+        buf->data[0] = '\0';
+    }
+}
+
+/* Room for `more` bytes and a NUL; false, and failed, if there is none. */
+static bool reserve(tl_buf *buf, size_t more)
+{
+    size_t need, cap;
+    char *data;
+
+    if (buf->failed) {
+        return false;
+    }
+    if (more < buf->cap - buf->len) {
+        return true;
+    }
+    if (!tl_add_size(&need, buf->len, more) ||
+        !tl_add_size(&need, need, 1)) {
+        buf->failed = true;
+        return false;
+    }
+    cap = buf->cap > SIZE_MAX / 4 ? need : buf->cap * 2;
+    cap = cap < 64 ? 64 : cap;
+    cap = cap < need ? need : cap;
+    data = tl_realloc(buf->data, cap);
+    if (!data) {
+        buf->failed = true;
+        return false;
+    }
+    buf->data = data;
+    buf->cap = cap;
+    return true;
+}
+
+void tl_buf_add(tl_buf *buf, const void *bytes, size_t len)
+{
+    if (!reserve(buf, len)) {
+        return;
+    }
+    if (len > 0) {
+        memcpy(buf->data + buf->len, bytes, len);
+    }
+    buf->len += len;
+    buf->data[buf->len] = '\0';
+}
+
+void tl_buf_puts(tl_buf *buf, const char *s)
+{
+    tl_buf_add(buf, s, strlen(s));
+}
+
+void tl_buf_putc(tl_buf *buf, char c)
+{
+    tl_buf_add(buf, &c, 1);
+}
+
+void tl_buf_vprintf(tl_buf *buf, const char *fmt, va_list ap)
+{
+    va_list again;
+    size_t room;
+    int len;
+
+    va_copy(again, ap);
+    if (reserve(buf, 0)) {
+        room = buf->cap - buf->len;
+        len = vsnprintf(buf->data + buf->len, room, fmt, ap);
+        if (len < 0) {
+            buf->failed = true;
+            buf->data[buf->len] = '\0';
+        } else if ((size_t)len < room) {
+            buf->len += (size_t)len;
+        } else if (reserve(buf, (size_t)len)) {
+            vsnprintf(buf->data + buf->len, (size_t)len + 1, fmt, again);
+            buf->len += (size_t)len;
+        } else {
+            buf->data[buf->len] = '\0';
+        }
+    }
+    va_end(again);
+}
+
+void tl_buf_printf(tl_buf *buf, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tl_buf_vprintf(buf, fmt, ap);
+    va_end(ap);
+}
+
+/* True for what may change the state of a terminal or reorder its text:
+ * C0 and C1 controls, and the bidirectional formatting characters. */
+static bool is_unsafe(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) ||
+           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+}
+
+void tl_buf_put_escaped(tl_buf *buf, const char *s, size_t len)
+{
+    uint32_t cp;
+
+    for (size_t i = 0; i < len;) {
+        size_t n = tl_utf8_decode(s + i, len - i, &cp);
+
+        if (n > 0 && !is_unsafe(cp)) {
+            tl_buf_add(buf, s + i, n);
+            i += n;
+            continue;
+        }
+        n = n ? n : 1;
+        for (size_t end = i + n; i < end; i++) {
+            tl_buf_printf(buf, "\\x%02x", (unsigned char)s[i]);
+        }
+    }
+}
+
+static void put_json_char(tl_buf *buf, const char *s, size_t n, uint32_t cp)
+{
+    static const char named[] = "btnvfr"; /* 8 .. 13 */
+
+    if (n == 0) {
+        tl_buf_puts(buf, "\xef\xbf\xbd");
+    } else if (cp == '"' || cp == '\\') {
+        tl_buf_printf(buf, "\\%c", (char)cp);
+    } else if (cp >= 8 && cp <= 13 && cp != 11) {
+        tl_buf_printf(buf, "\\%c", named[cp - 8]);
+    } else if (cp < 0x20 || cp == 0x7f) {
+        tl_buf_printf(buf, "\\u%04x", cp);
+    } else {
+        tl_buf_add(buf, s, n);
+    }
+}
+
+void tl_buf_put_json(tl_buf *buf, const char *s, size_t len)
+{
+    uint32_t cp;
+
+    for (size_t i = 0; i < len;) {
+        size_t n = tl_utf8_decode(s + i, len - i, &cp);
+
+        put_json_char(buf, s + i, n, cp);
+        i += n ? n : 1;
+    }
+}
+
+const char *tl_buf_str(const tl_buf *buf)
+{
+    return buf->data ? buf->data : "";
+}

@@ -1,0 +1,157 @@
+/* mem.c - malloc with accounting and failure injection.
+ *
+ * The hot path costs two relaxed atomic additions.  The N-th attempt fails
+ * when the running number of attempts reaches `fail_at`; so switching on is
+ * one store, and no attempt needs a lock. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "runtime/base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
+
+static _Atomic uint64_t attempts;
+static _Atomic uint64_t fail_at; /* number of the failing attempt; 0: none */
+static atomic_bool fail_sticky;
+static _Atomic int64_t live_blocks;
+static _Atomic size_t failed_size;
+
+#ifdef TL_FAULTS
+/* TLANG_TEST_FAIL_ALLOC=N or N+; anything else is ignored. */
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *s = getenv("TLANG_TEST_FAIL_ALLOC");
+    char *end;
+    unsigned long long n;
+
+    if (!s || *s < '0' || *s > '9') {
+        return;
+    }
+    n = strtoull(s, &end, 10);
+    if (*end == '\0' || strcmp(end, "+") == 0) {
+        tl_mem_fail_at(n, *end == '+');
+    }
+}
+#endif
+
+void tl_mem_fail_at(uint64_t n, bool sticky)
+{
+    uint64_t now = atomic_load_explicit(&attempts, memory_order_relaxed);
+
+    atomic_store_explicit(&fail_sticky, sticky, memory_order_relaxed);
+    atomic_store_explicit(&fail_at, n ? now + n : 0, memory_order_relaxed);
+}
+
+bool tl_mem_must_fail(size_t size)
+{
+    uint64_t n =
+        atomic_fetch_add_explicit(&attempts, 1, memory_order_relaxed) + 1;
+    uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+
+    if (__builtin_expect(at == 0 || n < at, 1)) {
+        return false;
+    }
+    if (n > at &&
+        !atomic_load_explicit(&fail_sticky, memory_order_relaxed)) {
+        return false;
+    }
+    atomic_store_explicit(&failed_size, size, memory_order_relaxed);
+    return true;
+}
+
+uint64_t tl_mem_attempts(void)
+{
+    return atomic_load_explicit(&attempts, memory_order_relaxed);
+}
+
+int64_t tl_mem_live_blocks(void)
+{
+    return atomic_load_explicit(&live_blocks, memory_order_relaxed);
+}
+
+size_t tl_mem_failed_size(void)
+{
+    return atomic_load_explicit(&failed_size, memory_order_relaxed);
+}
+
+/* Account for a block that malloc gave, or did not give. */
+static void *counted(void *ptr, size_t size)
+{
+    if (ptr) {
+        atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+    } else {
+        atomic_store_explicit(&failed_size, size, memory_order_relaxed);
+    }
+    return ptr;
+}
+
+void *tl_malloc(size_t size)
+{
+    if (tl_mem_must_fail(size)) {
+        return NULL;
+    }
+    return counted(malloc(size ? size : 1), size);
+}
+
+void *tl_calloc(size_t count, size_t size)
+{
+    size_t bytes;
+
+    if (!tl_mul_size(&bytes, count, size)) {
+        bytes = SIZE_MAX;
+    }
+    if (tl_mem_must_fail(bytes)) {
+        return NULL;
+    }
+    return counted(bytes == SIZE_MAX ? NULL : calloc(1, bytes ? bytes : 1),
+                   bytes);
+}
+
+void *tl_realloc(void *ptr, size_t size)
+{
+    void *res;
+
+    if (!ptr) {
+        return tl_malloc(size);
+    }
+    if (tl_mem_must_fail(size)) {
+        return NULL;
+    }
+    res = realloc(ptr, size ? size : 1);
+    if (!res) {
+        atomic_store_explicit(&failed_size, size, memory_order_relaxed);
+    }
+    return res;
+}
+
+char *tl_strndup(const char *s, size_t len)
+{
+    size_t size;
+    char *res;
+
+    if (!tl_add_size(&size, len, 1)) {
+        return NULL;
+    }
+    res = tl_malloc(size);
+    if (!res) {
+        return NULL;
+    }
+    if (len > 0) {
+        memcpy(res, s, len);
+    }
+    res[len] = '\0';
+    return res;
+}
+
+void tl_free(void *ptr)
+{
+    if (ptr) {
+        atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+        free(ptr);
+    }
+}

@@ -1,0 +1,101 @@
+/* shape.h - shapes, tensor types, attributes of an operation, and the rules
+ * that several operations share. */
+#ifndef TL_OP_SHAPE_H
+#define TL_OP_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/diag.h"
+#include "runtime/op/dim.h"
+#include "runtime/op/dtype.h"
+
+#define TL_MAX_RANK 16
+
+typedef struct tl_shape {
+    int rank; /* 0 .. TL_MAX_RANK */
+    tl_dim dim[TL_MAX_RANK];
+} tl_shape;
+
+/* What a shape rule knows of a tensor. */
+typedef struct tl_ttype {
+    tl_dtype dtype;
+    tl_shape shape;
+} tl_ttype;
+
+/* What decides in a shape rule: numbers, or symbols with facts. */
+typedef struct tl_infer {
+    tl_dims *dims; /* NULL: numbers only */
+    tl_diag *diag;
+    /* Called for a comparison that neither proof nor refutation settles;
+     * NULL: let it pass. */
+    tl_status (*guard)(void *arg, tl_dim a, tl_dim b);
+    void *guard_arg;
+} tl_infer;
+
+/* Attributes of an operation, all plain data: part of keys and of tapes.
+ * Which fields an operation reads is said by its row in ops.def.
+ * Start from tl_attrs_init; only `dims[0 .. ndims)` are meaningful. */
+typedef struct tl_attrs {
+    uint8_t dtype; /* tl_dtype of casts and creators */
+    bool keep;     /* reductions: keep the reduced axes as size 1 */
+    bool flag;     /* meaning by operation */
+    int8_t axis;   /* normalised: 0 .. rank-1 */
+    uint16_t axes; /* set of axes as bits (reductions, squeeze, flip) */
+    uint16_t ndims;
+    int64_t i[4];
+    double f[6];
+    tl_dim dims[3 * TL_MAX_RANK]; /* sizes; slices: start, size, step an axis */
+} tl_attrs;
+
+void tl_attrs_init(tl_attrs *at);
+
+/* Copy of the meaningful part. */
+void tl_attrs_copy(tl_attrs *to, const tl_attrs *from);
+
+/* Are two sizes equal in this context?  TL_OK when proved or numbers agree;
+ * on a mismatch the status TL_ERR_PROGRAM *without* a message, which the rule
+ * reports in its own words.  Unsettled comparisons become guards. */
+TL_MUST_USE tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b);
+
+/* Is this size known to be one? */
+bool tl_dim_is_one(tl_dim d);
+
+/* Shape of an elementwise operation on `a` and `b` (LANGUAGE.md 5).
+ * Dimensions match from the last; a missing or size-1 one stretches.  If both
+ * operands would grow and their ranks differ it is an error (E0310).
+ * `out` may be `a` or `b` and is written only on success.  E0301, E0310. */
+TL_MUST_USE tl_status tl_shape_broadcast(tl_infer *cx, tl_shape *out,
+                                         const tl_shape *a,
+                                         const tl_shape *b);
+
+/* Axis `axis` (may be negative) of a tensor of rank `rank`.  E0309. */
+TL_MUST_USE tl_status tl_axis_normalise(int64_t axis, int rank, int *out,
+                                        tl_diag *diag);
+
+/* Shape after reducing the set `axes`. */
+void tl_shape_reduce(tl_shape *out, const tl_shape *in, uint16_t axes,
+                     bool keep);
+
+/* Number of elements of a shape of numbers; E0307 over 2^48. */
+TL_MUST_USE tl_status tl_shape_numel(const tl_shape *shape, int64_t *out,
+                                     tl_diag *diag);
+
+/* Number of elements as a dim. */
+TL_MUST_USE tl_status tl_shape_numel_dim(tl_infer *cx, const tl_shape *shape,
+                                         tl_dim *out);
+
+bool tl_shape_is_concrete(const tl_shape *shape);
+bool tl_shape_same(const tl_shape *a, const tl_shape *b);
+
+/* Text of a shape, "[B, T, 768]", or of a type, "f32[2, 3]", for messages.
+ * Long texts end in "..."; lives until the end of the full expression. */
+typedef struct tl_shape_text {
+    char s[160];
+} tl_shape_text;
+
+tl_shape_text tl_shape_str(const tl_shape *shape);
+tl_shape_text tl_ttype_str(const tl_ttype *type);
+void tl_ttype_print(const tl_ttype *type, tl_buf *out);
+
+#endif

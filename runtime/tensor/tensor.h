@@ -1,0 +1,105 @@
+/* tensor.h - a tensor: dtype, shape, strides and offset over a counted
+ * storage.
+ *
+ * Values are immutable to the program.  A kernel may write into a tensor
+ * only while it is unshared: one reference to the header and one to the
+ * storage (tl_tensor_unshared).  A header belongs to one thread (plain
+ * count); only storages cross threads (atomic count).
+ *
+ * A tensor without storage is a *stub*: its type may be asked, its data not.
+ * Tapes keep stubs of what a gradient does not read. */
+#ifndef TL_TENSOR_TENSOR_H
+#define TL_TENSOR_TENSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/diag.h"
+#include "runtime/mem/pool.h"
+#include "runtime/mem/storage.h"
+#include "runtime/op/shape.h"
+
+/* Node numbers of a tensor on the tapes that have seen it (tape.h). */
+typedef struct tl_tape_link {
+    uint64_t tape; /* serial number of the tape; 0: unused */
+    uint32_t node;
+    struct tl_tape_link *next;
+} tl_tape_link;
+
+typedef struct tl_tensor {
+    int32_t refs;
+    tl_dtype dtype;
+    int32_t rank;
+    uint32_t flags;        /* tl_tensor_flags */
+    int64_t numel;         /* product of sizes */
+    int64_t offset;        /* of the first element, in elements */
+    tl_storage *storage;   /* NULL: a stub */
+    tl_tape_link link;     /* the first link inline */
+    int64_t *size;         /* rank sizes, then rank strides (elements) */
+    int64_t *stride;
+    int64_t inline_dims[8]; /* room for rank <= 4 */
+} tl_tensor;
+
+enum tl_tensor_flags {
+    TL_TENSOR_CONTIGUOUS = 1, /* row-major without gaps */
+};
+
+/* A row-major tensor with uninitialised elements.  E0607, E0307. */
+TL_MUST_USE tl_status tl_tensor_new(tl_tensor **out, tl_pool *pool,
+                                    tl_dtype dtype, int rank,
+                                    const int64_t *size, tl_diag *diag);
+
+/* A view of the same storage with another shape; strides in elements. */
+TL_MUST_USE tl_status tl_tensor_view(tl_tensor **out, const tl_tensor *base,
+                                     int rank, const int64_t *size,
+                                     const int64_t *stride, int64_t offset,
+                                     tl_diag *diag);
+
+/* A second header of the same value, without tape links (stop, leaves). */
+TL_MUST_USE tl_status tl_tensor_alias(tl_tensor **out, const tl_tensor *t,
+                                      tl_diag *diag);
+
+/* A header with the type of `t` and no storage. */
+TL_MUST_USE tl_status tl_tensor_stub(tl_tensor **out, const tl_tensor *t,
+                                     tl_diag *diag);
+
+/* A rank-0 tensor; `bits` of the value in double or int64. */
+TL_MUST_USE tl_status tl_tensor_scalar_f(tl_tensor **out, tl_pool *pool,
+                                         tl_dtype dtype, double value,
+                                         tl_diag *diag);
+TL_MUST_USE tl_status tl_tensor_scalar_i(tl_tensor **out, tl_pool *pool,
+                                         tl_dtype dtype, int64_t value,
+                                         tl_diag *diag);
+
+tl_tensor *tl_tensor_ref(tl_tensor *t);
+void tl_tensor_unref(tl_tensor *t); /* NULL is allowed */
+
+/* Number of live tensor headers; tests end at zero. */
+int64_t tl_tensor_live(void);
+
+static inline bool tl_tensor_contiguous(const tl_tensor *t)
+{
+    return (t->flags & TL_TENSOR_CONTIGUOUS) != 0;
+}
+
+/* May its elements be overwritten: nobody else sees header or storage. */
+bool tl_tensor_unshared(const tl_tensor *t);
+
+/* Address of the first element; not for stubs. */
+void *tl_tensor_data(const tl_tensor *t);
+
+/* Type of `t`, sizes as numbers. */
+void tl_tensor_type(const tl_tensor *t, tl_ttype *out);
+
+/* Element `index` (in row-major order) as double or int64 (floats truncate). */
+double tl_tensor_get_f(const tl_tensor *t, int64_t index);
+int64_t tl_tensor_get_i(const tl_tensor *t, int64_t index);
+
+/* Write element `index` of a fresh contiguous tensor. */
+void tl_tensor_set_f(tl_tensor *t, int64_t index, double value);
+void tl_tensor_set_i(tl_tensor *t, int64_t index, int64_t value);
+
+/* Copy of row-major bytes into a fresh contiguous tensor, or out of one. */
+void tl_tensor_write(tl_tensor *t, const void *bytes);
+
+#endif
