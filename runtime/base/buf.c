@@ -115,14 +115,6 @@ void tl_buf_printf(tl_buf *buf, const char *fmt, ...)
     va_end(ap);
 }
 
-/* True for what may change the state of a terminal or reorder its text:
- * C0 and C1 controls, and the bidirectional formatting characters. */
-static bool is_unsafe(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) ||
-           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
-}
-
 void tl_buf_put_escaped(tl_buf *buf, const char *s, size_t len)
 {
     uint32_t cp;
@@ -130,7 +122,7 @@ void tl_buf_put_escaped(tl_buf *buf, const char *s, size_t len)
     for (size_t i = 0; i < len;) {
         size_t n = tl_utf8_decode(s + i, len - i, &cp);
 
-        if (n > 0 && !is_unsafe(cp)) {
+        if (n > 0 && !tl_utf8_is_unsafe(cp)) {
             tl_buf_add(buf, s + i, n);
             i += n;
             continue;

@@ -1,8 +1,6 @@
 /* utf8.c - strict UTF-8, without the locale of the C library. */
 #include "runtime/base/utf8.h"
 
-#include <stdbool.h>
-
 /* Length that a first byte announces, 0 if it is none. */
 static size_t announced_length(unsigned char c)
 {
@@ -94,4 +92,11 @@ int tl_utf8_width(uint32_t cp)
         return 0;
     }
     return in_ranges(wide, sizeof(wide) / sizeof(*wide), cp) ? 2 : 1;
+}
+
+bool tl_utf8_is_unsafe(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x061c ||
+           cp == 0x200e || cp == 0x200f ||
+           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
 }

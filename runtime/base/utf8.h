@@ -3,6 +3,7 @@
 #ifndef TL_BASE_UTF8_H
 #define TL_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,9 @@ size_t tl_utf8_encode(uint32_t cp, char out[4]);
 /* Columns on a terminal: 0 for combining marks, 2 for wide East Asian
  * characters and emoji, else 1.  Not for control characters. */
 int tl_utf8_width(uint32_t cp);
+
+/* True for what may change the state of a terminal or reorder its text: C0
+ * and C1 controls, DEL, and the bidirectional formatting characters. */
+bool tl_utf8_is_unsafe(uint32_t cp);
 
 #endif
