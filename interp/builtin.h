@@ -1,0 +1,67 @@
+/* builtin.h - built-in functions and the methods of built-in types.
+ *
+ * builtin.def has one row each:
+ *
+ *   BUILTIN(name, "signature", function, effects, "one line of doc")
+ *   METHOD(tag, name, "signature", function, effects, "one line of doc")
+ *
+ * A signature is what the user would write: "x, axis: int? = none, keep:
+ * bool = false".  Parameters may carry a type, which is checked before the
+ * call: tensor (a number or nested list will do), int, float, bool, str,
+ * list, dict, dtype, fn, module, cells, tree, any; `?` allows none.  `*xs`
+ * collects further positional arguments in a tuple, `*` alone makes what
+ * follows keyword-only.  The first parameter of a METHOD is its object.
+ *
+ * The function gets one value for each parameter, defaults filled in; it may
+ * take an argument by setting it to EMPTY.  UNKNOWN arguments never reach it:
+ * the result is UNKNOWN then, unless the row has TL_FX_UNKNOWN. */
+#ifndef TL_INTERP_BUILTIN_H
+#define TL_INTERP_BUILTIN_H
+
+#include "interp/eval.h"
+
+enum tl_fx {
+    TL_FX_NONE = 0,
+    TL_FX_RNG = 1,     /* draws random numbers */
+    TL_FX_STATE = 2,   /* writes cells */
+    TL_FX_HOST = 4,    /* files, time, environment: asks domain->effect */
+    TL_FX_UNKNOWN = 8, /* takes UNKNOWN arguments as they are */
+};
+
+typedef tl_status tl_builtin_fn(tl_eval *ev, const tl_builtin *self,
+                                tl_value *args, tl_value *out);
+
+struct tl_builtin {
+    const char *name;
+    const char *signature;
+    tl_builtin_fn *fn;
+    unsigned effects;
+    tl_tag tag; /* of a METHOD: the type it belongs to; else TL_V_NONE */
+    const char *doc;
+    tl_op op; /* for rows that are operations: set by TL_OPFN rows */
+};
+
+/* All rows, and their number. */
+extern const tl_builtin tl_builtins[];
+extern const size_t tl_nbuiltins;
+
+/* Look up a function by name, a method by type and name; NULL: none. */
+const tl_builtin *tl_builtin_find(tl_eval *ev, const tl_sym *name);
+const tl_builtin *tl_builtin_method(tl_eval *ev, tl_tag tag,
+                                    const tl_sym *name);
+
+/* Build and release the tables of `ev` (parsed signatures, maps). */
+TL_MUST_USE tl_status tl_builtins_init(tl_eval *ev);
+void tl_builtins_fini(tl_eval *ev);
+
+/* Bind arguments and call.  E0203, E0204, E0205, E0210. `self` (a METHOD's
+ * object) is EMPTY for functions; it is eaten. */
+TL_MUST_USE tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b,
+                                      tl_value self, tl_args *args,
+                                      tl_value *out);
+
+/* Names of all functions or of the methods of a type, for did-you-mean and
+ * completion; the array belongs to the tables. */
+const char *const *tl_builtin_names(tl_eval *ev, tl_tag tag, size_t *n);
+
+#endif
