@@ -42,8 +42,8 @@ struct tl_builtin {
 };
 
 /* All rows, and their number. */
-extern const tl_builtin tl_builtins[];
-extern const size_t tl_nbuiltins;
+extern const tl_builtin tl_builtin_rows[];
+extern const size_t tl_builtin_nrows;
 
 /* Look up a function by name, a method by type and name; NULL: none. */
 const tl_builtin *tl_builtin_find(tl_eval *ev, const tl_sym *name);

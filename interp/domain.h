@@ -14,11 +14,11 @@
 #include "interp/eval.h"
 
 /* Effects that a domain may refuse, postpone or skip. */
-typedef enum tl_effect {
-    TL_EFFECT_PRINT, /* print, warnings of the program */
-    TL_EFFECT_HOST,  /* files, time, environment */
-    TL_EFFECT_RAISE  /* raise, a failed assert */
-} tl_effect;
+typedef enum tl_host_effect {
+    TL_HOST_PRINT, /* print, warnings of the program */
+    TL_HOST_IO,  /* files, time, environment */
+    TL_HOST_RAISE  /* raise, a failed assert */
+} tl_host_effect;
 
 struct tl_domain {
     const char *name;
@@ -35,7 +35,7 @@ struct tl_domain {
     /* An `if` whose condition is not known: evaluate both arms and join what
      * they assign.  `else_arm` may be NULL. */
     tl_status (*branch)(tl_eval *ev, tl_value cond, const tl_ast *node,
-                        const tl_ast_list *then_arm, const tl_ast *else_arm,
+                        const tl_ast *then_arm, const tl_ast *else_arm,
                         tl_flow *flow);
 
     /* A loop whose number of turns is not known, or too long to unroll:
@@ -49,7 +49,7 @@ struct tl_domain {
 
     /* May the effect be performed now?  *perform false: skip it, the result
      * is UNKNOWN; a failure refuses the program. */
-    tl_status (*effect)(tl_eval *ev, tl_effect what, bool *perform);
+    tl_status (*effect)(tl_eval *ev, tl_host_effect what, bool *perform);
 
     /* Current value of a cell as this domain sees it (a new reference), and
      * a write to it (takes `v`). */
@@ -74,6 +74,6 @@ TL_MUST_USE tl_status tl_shape_check_call(tl_eval *ev, const tl_fn *fn,
 
 /* The shape pass over a unit's top-level statements, before they run. */
 TL_MUST_USE tl_status tl_shape_check_unit(tl_eval *ev, tl_namespace *ns,
-                                          const tl_ast_list *stmts);
+                                          const tl_ast *block);
 
 #endif

@@ -11,8 +11,7 @@
 #define TL_INTERP_EVAL_H
 
 #include "interp/value.h"
-#include "lang/ast.h"
-#include "lang/parse.h"
+#include "interp/lang.h"
 #include "runtime/apply.h"
 #include "runtime/base/map.h"
 
@@ -32,14 +31,15 @@ struct tl_namespace {
     tl_globals *names; /* name -> slot, from the resolver */
     tl_value *slots;
     size_t nslots;
-    tl_arena arena; /* AST of its units */
+    tl_unit **units; /* parsed texts: code of its functions */
+    size_t nunits;
     bool loading;   /* its top level is running: an import now is a cycle */
 };
 
 /* One activation: of a function, method, constructor, test or top level. */
 struct tl_frame {
     tl_frame *caller;
-    const tl_ast_fn *fn; /* what runs: its slots and names; NULL: top level */
+    const tl_funcdef *fn; /* what runs: its slots and names; NULL: top level */
     tl_value *slots;     /* fn->nslots values, EMPTY where not assigned */
     tl_fn *closure;      /* captured values, or NULL */
     tl_module *self;     /* the module in whose method we are, or NULL */
@@ -117,7 +117,7 @@ TL_MUST_USE tl_status tl_namespace_new(tl_namespace **out, tl_eval *ev,
 
 TL_MUST_USE tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e,
                                    tl_value *out);
-TL_MUST_USE tl_status tl_eval_suite(tl_eval *ev, const tl_ast_list *stmts,
+TL_MUST_USE tl_status tl_eval_suite(tl_eval *ev, const tl_ast *block,
                                     tl_flow *flow);
 
 /* Assign to a target: name, tuple of targets, path, index.  Takes `v`. */
@@ -134,9 +134,9 @@ TL_MUST_USE tl_status tl_eval_attr(tl_eval *ev, tl_value v, const tl_sym *name,
                                    tl_value *out);
 
 /* Binary and unary operators on any values; eat their operands. */
-TL_MUST_USE tl_status tl_eval_binary_take(tl_eval *ev, tl_binop op, tl_value a,
+TL_MUST_USE tl_status tl_eval_binary_take(tl_eval *ev, tl_oper op, tl_value a,
                                           tl_value b, tl_value *out);
-TL_MUST_USE tl_status tl_eval_unary_take(tl_eval *ev, tl_unop op, tl_value a,
+TL_MUST_USE tl_status tl_eval_unary_take(tl_eval *ev, tl_oper op, tl_value a,
                                          tl_value *out);
 
 /* v[i0, i1, ...] and its functional write (a new value). */

@@ -15,7 +15,7 @@
 /* A function value: code and the values captured when it was made. */
 struct tl_fn {
     tl_obj obj;
-    const tl_ast_fn *code;
+    const tl_funcdef *code;
     tl_namespace *ns; /* whose globals it sees; counted, except that a
                          namespace's own functions do not count it */
     tl_module *self;  /* module in whose method or header it was made, or
@@ -28,7 +28,7 @@ struct tl_fn {
 struct tl_method {
     tl_obj obj;
     tl_value self; /* MODULE for a function; any value for a built-in */
-    const tl_ast_fn *code;     /* of a module's method, or NULL */
+    const tl_funcdef *code;     /* of a module's method, or NULL */
     const tl_builtin *builtin; /* of a built-in type's method, or NULL */
     tl_namespace *ns;
 };
@@ -36,7 +36,7 @@ struct tl_method {
 /* A module or record definition. */
 struct tl_class {
     tl_obj obj;
-    const tl_ast_class *code;
+    const tl_funcdef *code;
     tl_namespace *ns;
 };
 
@@ -168,7 +168,7 @@ TL_MUST_USE tl_status tl_tree_get(tl_eval *ev, tl_tree *tree, const char *name,
 
 /* Tree arithmetic: tree op tree (same structure, E0512), tree op number or
  * scalar tensor; finite flags join.  Eats both. */
-TL_MUST_USE tl_status tl_tree_binary_take(tl_eval *ev, tl_binop op, tl_value a,
+TL_MUST_USE tl_status tl_tree_binary_take(tl_eval *ev, tl_oper op, tl_value a,
                                           tl_value b, tl_value *out);
 
 #endif
