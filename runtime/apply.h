@@ -12,6 +12,7 @@
 #include "runtime/op/op.h"
 #include "runtime/tape/tape.h"
 #include "runtime/tensor/device.h"
+#include "runtime/tensor/key.h"
 #include "runtime/tensor/tensor.h"
 
 /* One thread's runtime.  Pool and threads may be shared with others. */
@@ -30,6 +31,7 @@ typedef struct tl_rt {
     uint64_t inits;     /* ordinal of outermost constructor calls */
     tl_span span;       /* what the evaluator runs now, for tapes */
     volatile sig_atomic_t *interrupted; /* NULL, or set by SIGINT */
+    bool owns;          /* pool, threads and device are freed with it */
 } tl_rt;
 
 /* Options of tl_rt_init. */
@@ -42,6 +44,13 @@ typedef struct tl_rt_options {
 
 TL_MUST_USE tl_status tl_rt_init(tl_rt *rt, const tl_rt_options *options,
                                  tl_diag *diag);
+
+/* A runtime for another thread: pool and device of `of`, which outlives it,
+ * and no workers (kernels run on the calling thread). */
+TL_MUST_USE tl_status tl_rt_init_worker(tl_rt *rt, const tl_rt *of,
+                                        tl_diag *diag);
+
+/* Every tensor must be gone.  Called by the thread that used `rt`. */
 void tl_rt_fini(tl_rt *rt);
 
 /* Run `op` on `in`; out[0 .. nout) receive new references.
@@ -64,14 +73,18 @@ TL_MUST_USE tl_status tl_apply_borrowed(tl_rt *rt, tl_op op,
 /* A row-major version of `t` (itself, referenced, when it is already). */
 TL_MUST_USE tl_status tl_contiguous(tl_rt *rt, tl_tensor *t, tl_tensor **out);
 
-/* An emitter that runs at once; nodes are tl_tensor *, kept in a scope until
- * tl_emit_scope_end.  `rt` outlives it. */
+/* The same value as a constant to every tape: `stop(t)`.  Borrows `t`. */
+TL_MUST_USE tl_status tl_stop(tl_rt *rt, tl_tensor *t, tl_tensor **out);
+
+/* An emitter that runs at once; nodes are tl_tensor *, which the emitter
+ * owns until tl_apply_emit_fini.  `rt` outlives it. */
 typedef struct tl_apply_emit {
     tl_emit emit;
     tl_rt *rt;
     tl_tensor **owned;
     size_t len, cap;
-    tl_ttype type; /* what the last type() call answered */
+    tl_ttype types[8]; /* what the last eight type() calls answered */
+    unsigned ntypes;
 } tl_apply_emit;
 
 void tl_apply_emit_init(tl_apply_emit *e, tl_rt *rt);
@@ -79,9 +92,6 @@ void tl_apply_emit_fini(tl_apply_emit *e);
 
 /* Key of the next draw of the stream `draw`; advances the counter. */
 tl_rng_key tl_rt_next_draw(tl_rt *rt);
-
-/* Write a key into the attributes of a random operation, and read it. */
-void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key);
 
 /* seed(n): restart every stream. */
 void tl_rt_seed(tl_rt *rt, uint64_t seed);

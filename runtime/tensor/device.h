@@ -1,10 +1,21 @@
 /* device.h - a device: where kernels live.
  *
  * One table of kernels a device, indexed by operation; apply looks kernels up
- * here and nothing else does.  All results are allocated before the call (row
- * major, right dtype and shape).  A result may be one of the inputs when
- * apply gave it away: MAP kernels must allow out == in of equal dtype and
- * layout; other kernels are never called so. */
+ * here and nothing else does.
+ *
+ * Inputs come as they are (any strides; a kernel that needs row-major ones
+ * says so in its row or copies).  MAP, CMP and RED kernels get inputs of the
+ * row's compute dtype, of the shapes that the program gave: broadcasting is
+ * theirs.  All results are allocated before the call (row major, right dtype
+ * and shape).  A result of a MAP kernel may share its storage with one input
+ * of equal dtype, shape and row-major layout (in place); other kernels are
+ * never called so.
+ *
+ * *Results whose size depends on data* (nonzero, unique, x[mask]): the shape
+ * rule answers the size TL_SIZE_BY_DATA where only the data tell it (numbers
+ * only; a fresh atom with symbols).  Such a result comes to the kernel as a
+ * stub of the right dtype and rank, and the kernel gives it sizes and storage
+ * by tl_tensor_realize(out[i], k->pool, size, k->diag). */
 #ifndef TL_TENSOR_DEVICE_H
 #define TL_TENSOR_DEVICE_H
 
@@ -14,6 +25,9 @@
 #include "runtime/tensor/tensor.h"
 
 typedef struct tl_device tl_device;
+
+/* Answer of a shape rule, as a number: the kernel will find the size. */
+#define TL_SIZE_BY_DATA ((int64_t)-1)
 
 /* What a kernel needs besides its operands. */
 typedef struct tl_kernel_ctx {

@@ -33,7 +33,10 @@ typedef struct tl_tensor {
     uint32_t flags;        /* tl_tensor_flags */
     int64_t numel;         /* product of sizes */
     int64_t offset;        /* of the first element, in elements */
-    tl_storage *storage;   /* NULL: a stub */
+    union {
+        tl_storage *storage;         /* NULL: a stub */
+        struct tl_tensor *next_free; /* while the header is in the cache */
+    };
     tl_tape_link link;     /* the first link inline */
     int64_t *size;         /* rank sizes, then rank strides (elements) */
     int64_t *stride;
@@ -63,7 +66,12 @@ TL_MUST_USE tl_status tl_tensor_alias(tl_tensor **out, const tl_tensor *t,
 TL_MUST_USE tl_status tl_tensor_stub(tl_tensor **out, const tl_tensor *t,
                                      tl_diag *diag);
 
-/* A rank-0 tensor; `bits` of the value in double or int64. */
+/* Give a stub its sizes (of its rank) and fresh row-major storage.  For
+ * kernels whose result size depends on data (device.h). */
+TL_MUST_USE tl_status tl_tensor_realize(tl_tensor *stub, tl_pool *pool,
+                                        const int64_t *size, tl_diag *diag);
+
+/* A rank-0 tensor of `value`, converted to `dtype`. */
 TL_MUST_USE tl_status tl_tensor_scalar_f(tl_tensor **out, tl_pool *pool,
                                          tl_dtype dtype, double value,
                                          tl_diag *diag);
@@ -74,8 +82,15 @@ TL_MUST_USE tl_status tl_tensor_scalar_i(tl_tensor **out, tl_pool *pool,
 tl_tensor *tl_tensor_ref(tl_tensor *t);
 void tl_tensor_unref(tl_tensor *t); /* NULL is allowed */
 
-/* Number of live tensor headers; tests end at zero. */
+/* Number of live headers of the calling thread; tests end at zero. */
 int64_t tl_tensor_live(void);
+
+/* Free the calling thread's cache of unused headers.  Whoever ends a thread
+ * that made tensors calls it (tl_rt_fini does). */
+void tl_tensor_trim(void);
+
+/* Forget the nodes of `t`: from now on it is a constant to every tape. */
+void tl_tensor_unlink(tl_tensor *t);
 
 static inline bool tl_tensor_contiguous(const tl_tensor *t)
 {
@@ -99,7 +114,11 @@ int64_t tl_tensor_get_i(const tl_tensor *t, int64_t index);
 void tl_tensor_set_f(tl_tensor *t, int64_t index, double value);
 void tl_tensor_set_i(tl_tensor *t, int64_t index, int64_t value);
 
-/* Copy of row-major bytes into a fresh contiguous tensor, or out of one. */
+/* Copy of row-major bytes into a fresh contiguous tensor, or out of any. */
 void tl_tensor_write(tl_tensor *t, const void *bytes);
+void tl_tensor_read(const tl_tensor *t, void *bytes);
+
+/* Strides of a row-major tensor of this shape, in elements. */
+void tl_row_major(int rank, const int64_t *size, int64_t *stride);
 
 #endif
