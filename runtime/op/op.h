@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/rng.h"
 #include "runtime/op/shape.h"
 
 typedef enum tl_op {
@@ -77,6 +78,8 @@ typedef struct tl_op_info {
     const char *grad[3]; /* formula for each input, or NULL */
     uint32_t saves_in;   /* inputs whose values the gradient reads */
     uint32_t saves_out;  /* results whose values the gradient reads */
+    uint32_t bool_in;    /* inputs that must be bool and stay outside the join
+                            of the others (the condition of where) */
     tl_infer_fn *infer;
     tl_grad_fn *grad_rule; /* structured and region operations */
     const char *doc;
@@ -91,6 +94,18 @@ tl_op tl_op_find(const char *name);
 /* Apply the shape rule of `op`. */
 TL_MUST_USE tl_status tl_op_infer(tl_infer *cx, tl_op op, const tl_ttype *in,
                                   int nin, const tl_attrs *at, tl_ttype *out);
+
+/* The rules that rows share: the result has the type of the input; for rows
+ * whose gradient is nowhere; for those along attrs.axis. */
+tl_infer_fn tl_infer_same, tl_infer_scan;
+tl_grad_fn tl_no_grad;
+
+/* Is the gradient of a MAP row with respect to this input zero everywhere? */
+bool tl_op_grad_is_zero(tl_op op, int which);
+
+/* The key of a random operation stands in its attributes: seed in i[0], draw
+ * in i[1], stream in the low half of i[2], sub in the high one. */
+tl_rng_key tl_attrs_key(const tl_attrs *at);
 
 /* The dtype in which a MAP, CMP or RED row computes on inputs that join to
  * `joined`; E0317 if the row does not take it. */
