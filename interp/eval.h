@@ -16,7 +16,6 @@
 #include "runtime/base/map.h"
 
 #define TL_MAX_CALL_DEPTH 1000  /* calls of the program (E0215) */
-#define TL_MAX_EVAL_DEPTH 12000 /* nested evaluations, guards the C stack */
 
 typedef struct tl_eval tl_eval;
 typedef struct tl_domain tl_domain;
@@ -43,6 +42,7 @@ struct tl_frame {
     tl_value *slots;     /* fn->nslots values, EMPTY where not assigned */
     tl_fn *closure;      /* captured values, or NULL */
     tl_module *self;     /* the module in whose method we are, or NULL */
+    int real;            /* dtype of `real` in this signature, or -1 */
     tl_namespace *ns;    /* whose globals */
     tl_span call;        /* where the caller called */
 };
@@ -75,10 +75,19 @@ struct tl_eval {
     tl_frame *frame;
     tl_gradblk *grads; /* innermost open grad block */
     tl_value ret;      /* of a return on its way out */
-    int call_depth, eval_depth;
+    int call_depth;
     int constructing; /* depth of constructor calls */
     int no_check;     /* > 0: the shape pass is off (inside itself) */
     uint64_t init_ordinal; /* of the outermost constructor running */
+    /* While an initialiser runs, draws come from the cell's own counter. */
+    struct tl_init_key {
+        bool on;
+        uint64_t seed, key;
+        uint32_t sub;
+    } init_key;
+    bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
+    char *stack_limit; /* lowest address that evaluation may reach */
+    uint64_t next_serial; /* of module instances */
     /* stack of slots, in chunks so that frames don't move */
     struct tl_slot_chunk *slots;
     /* imported files by path, and built-in tables */
@@ -117,7 +126,7 @@ TL_MUST_USE tl_status tl_namespace_new(tl_namespace **out, tl_eval *ev,
 
 TL_MUST_USE tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e,
                                    tl_value *out);
-TL_MUST_USE tl_status tl_eval_suite(tl_eval *ev, const tl_ast *block,
+TL_MUST_USE tl_status tl_eval_block(tl_eval *ev, const tl_ast *block,
                                     tl_flow *flow);
 
 /* Assign to a target: name, tuple of targets, path, index.  Takes `v`. */
@@ -158,7 +167,7 @@ typedef struct tl_args {
     tl_value *kw;
     size_t nkw;
     tl_span span;           /* the call */
-    const tl_span *spans;   /* of pos then kw, or NULL */
+    const tl_ast *const *exprs; /* of pos then kw, or NULL: what was written */
 } tl_args;
 
 /* Call anything that can be called. */

@@ -74,6 +74,7 @@ struct tl_module {
     int training;   /* open grad blocks that have it, or a holder, as target */
     int8_t forced;  /* with mode(...): 0 none, 1 eval, 2 train */
     bool ready;     /* the constructor has returned */
+    uint64_t serial; /* distinct for every instance of a context */
     tl_value fields[]; /* cls->code->nfields */
 };
 
