@@ -64,6 +64,7 @@ typedef enum tl_tag {
 typedef struct tl_obj {
     int32_t refs;
     uint8_t tag; /* tl_tag */
+    struct tl_obj *next; /* while it waits to be freed */
 } tl_obj;
 
 typedef struct tl_str tl_str;
