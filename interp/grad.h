@@ -8,7 +8,7 @@
 #ifndef TL_INTERP_GRAD_H
 #define TL_INTERP_GRAD_H
 
-#include "interp/module.h"
+#include "interp/tree.h"
 
 typedef enum tl_target_kind {
     TL_TARGET_CELLS,   /* a tree: module, list or dict of modules, select */

@@ -52,17 +52,34 @@ typedef enum tl_cell_kind {
     TL_CELL_HOST    /* int, float, bool or tree: saved, a run-time scalar */
 } tl_cell_kind;
 
+enum { /* sets of kinds, for tl_paths */
+    TL_CELLS_PARAM = 1 << TL_CELL_PARAM,
+    TL_CELLS_SAVED = 1 << TL_CELL_PARAM | 1 << TL_CELL_BUFFER,
+    TL_CELLS_ALL = TL_CELLS_SAVED | 1 << TL_CELL_HOST
+};
+
+/* What a cell holds. */
+typedef enum tl_cell_hold {
+    TL_HOLD_TENSOR,
+    TL_HOLD_TREE, /* grads[M], tree */
+    TL_HOLD_INT,  /* kind HOST from here on */
+    TL_HOLD_FLOAT,
+    TL_HOLD_BOOL
+} tl_cell_hold;
+
 /* The only thing that changes. */
 struct tl_cell {
     tl_obj obj;
-    tl_cell_kind kind;
-    bool has_type;    /* dtype and declared sizes are known */
+    uint8_t kind;     /* tl_cell_kind */
+    uint8_t hold;     /* tl_cell_hold */
+    bool has_type;    /* TENSOR: dtype and declared sizes are known */
+    bool keyed;       /* the key is set */
     tl_dtype dtype;
     int rank;
     int64_t size[TL_MAX_RANK]; /* declared sizes; -1: `_`, may change */
     tl_value value; /* EMPTY until the initialiser has run */
     tl_value init;  /* function (shape, dtype) -> tensor, or EMPTY */
-    uint64_t key;   /* of the initialiser's draws: seed, ordinal, path */
+    uint64_t key;   /* of the initialiser's draws: from ordinal and path */
     uint64_t key_seed;
     int watchers;   /* open grad blocks that have it as a target */
     tl_str *name;   /* path when made, for messages */
@@ -75,39 +92,135 @@ struct tl_module {
     int8_t forced;  /* with mode(...): 0 none, 1 eval, 2 train */
     bool ready;     /* the constructor has returned */
     uint64_t serial; /* distinct for every instance of a context */
-    tl_value fields[]; /* cls->code->nfields */
+    tl_value fields[]; /* cls->code->module->nfields; EMPTY for methods */
 };
 
+/* The cells below `root` whose path fits the pattern. */
 struct tl_select {
     tl_obj obj;
-    tl_value root; /* MODULE, list or dict of modules */
+    tl_value root; /* MODULE, list or dict of modules, SELECT */
     tl_str *glob;
 };
 
-/* Paths of a tree, shared by all trees of the same structure. */
-typedef struct tl_tree_shape {
-    int32_t refs;
-    size_t len;
-    tl_str **paths; /* in the order of definition, distinct */
-    tl_cell **cells; /* counted; NULL entries for trees without cells */
-} tl_tree_shape;
+/* ---- construction ------------------------------------------------------ */
 
-/* Values by path: params(net), a gradient, an optimiser's state. */
-struct tl_tree {
-    tl_obj obj;
-    tl_tree_shape *shape;
-    tl_tensor *finite; /* bool[] flag of section 6, or NULL: finite */
-    tl_value scaler;   /* MODULE, or NONE */
-    tl_value items[];  /* shape->len tensors */
-};
+/* Call a module definition: a new instance. `self` in the constructor's frame
+ * is the unfinished instance; statements other than CELL and DECL are run by
+ * the evaluator, whose assignments to FIELD names come back through
+ * tl_module_set_field_take.  When the outermost constructor returns, the cells
+ * below get their keys. */
+TL_MUST_USE tl_status tl_module_construct(tl_eval *ev, tl_class *cls,
+                                          tl_args *args, tl_value *out);
+
+/* Call a record definition. */
+TL_MUST_USE tl_status tl_record_construct(tl_eval *ev, tl_class *cls,
+                                          tl_args *args, tl_value *out);
+
+/* copy(net): new modules and cells, same structure and sharing inside.  Takes
+ * MODULE, lists, tuples and dicts of modules, a CELL; what `cells[N]` fields
+ * refer to is shared with the original, unless it is copied as well. */
+TL_MUST_USE tl_status tl_module_copy(tl_eval *ev, tl_value root,
+                                     tl_value *out);
+
+/* ---- attributes -------------------------------------------------------- */
+
+/* Index of the field, or -1. */
+int64_t tl_module_find(const tl_module *m, const tl_sym *name);
+
+/* Name and number of the fields of an instance (methods included). */
+static inline const tl_moddef *tl_module_def(const tl_module *m)
+{
+    return m->cls->code->module;
+}
+
+/* The value of field `index`, as `m.f` reads it: cells through
+ * ev->domain->cell_get.  E0202 before the constructor has set it. */
+TL_MUST_USE tl_status tl_module_get_field(tl_eval *ev, tl_module *m,
+                                          uint32_t index, tl_value *out);
+
+/* `f = v` in the constructor, `self.f = v` in a method: sets a constant that
+ * is not yet set while the constructor runs, else writes the cell.  E0212. */
+TL_MUST_USE tl_status tl_module_set_field_take(tl_eval *ev, tl_module *m,
+                                               uint32_t index, tl_value v);
+
+/* m.name: a field's value, a child, or a METHOD.  E0211 with the nearest
+ * name. */
+TL_MUST_USE tl_status tl_module_get_attr(tl_eval *ev, tl_module *m,
+                                         const tl_sym *name, tl_value *out);
+
+/* m.name = v.  E0211, E0212, and those of tl_cell_write_take. */
+TL_MUST_USE tl_status tl_module_set_attr_take(tl_eval *ev, tl_module *m,
+                                              const tl_sym *name, tl_value v);
+
+/* The cell m.name, borrowed, for `cell(m.w)` and targets; NULL: the name is
+ * no cell of `m`. */
+tl_cell *tl_module_cell_of(tl_module *m, const tl_sym *name);
+
+TL_MUST_USE tl_status tl_record_get_attr(tl_eval *ev, tl_record *r,
+                                         const tl_sym *name, tl_value *out);
+
+/* Name of the definition. */
+const char *tl_class_name(const tl_class *cls);
+
+/* Short texts for print, without a line end: "MLP(4 params, 9,610 values)",
+ * "Batch(ids=..., mask=none)", "cell(fc1.weight: f32[64, 10])",
+ * "select(MLP, \"*.bias\")". */
+void tl_module_print(const tl_module *m, tl_buf *out);
+void tl_cell_print(const tl_cell *cell, tl_buf *out);
+void tl_select_print(const tl_select *s, tl_buf *out);
+TL_MUST_USE tl_status tl_record_print(const tl_record *r, tl_buf *out,
+                                      tl_diag *diag);
 
 /* ---- cells ------------------------------------------------------------- */
+
+/* A cell without value. */
+TL_MUST_USE tl_status tl_cell_new(tl_cell **out, tl_cell_kind kind,
+                                  tl_cell_hold hold, tl_diag *diag);
+
+/* The value of a cell as the domain sees it: ev->domain->cell_get. */
+TL_MUST_USE tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out);
+
+/* Check `v` against the cell and convert it (an int for a float cell, a host
+ * number for a scalar tensor; a flagged tree or tensor tree keeps the old
+ * values where its flag is false), then ev->domain->cell_set.  Takes `v`.
+ * E0210, E0304, E0308, E0312, E0512; E0505 for a param inside an open tape
+ * on it. */
+TL_MUST_USE tl_status tl_cell_write_take(tl_eval *ev, tl_cell *cell,
+                                         tl_value v);
+
+/* For the domain with data: the stored value, initialised if need be (a new
+ * reference; no leaves), and storing one that has been checked. */
+TL_MUST_USE tl_status tl_cell_value(tl_eval *ev, tl_cell *cell,
+                                    tl_value *out);
+void tl_cell_store_take(tl_cell *cell, tl_value v);
+
+/* Run the initialiser if it has not run (concrete domain, nothing is
+ * recorded).  E0202 before the outermost constructor has returned. */
+TL_MUST_USE tl_status tl_cell_init(tl_eval *ev, tl_cell *cell);
+
+/* Type of a TENSOR cell: of its value, or else declared.  E0202 if neither is
+ * known. */
+TL_MUST_USE tl_status tl_cell_type(tl_eval *ev, const tl_cell *cell,
+                                   tl_ttype *out);
+
+/* ---- keys of initialisers (init_key.c) --------------------------------- */
+
+/* Give the cells below `root` that have no key the next ordinal and their
+ * path (LANGUAGE.md 4). */
+TL_MUST_USE tl_status tl_init_assign_keys(tl_eval *ev, tl_value root);
+
+/* Key of the next draw: of the initialiser that runs, else of the stream
+ * `draw`. */
+tl_rng_key tl_eval_next_key(tl_eval *ev);
+
+/* ---- paths (path.c) ---------------------------------------------------- */
 
 /* What a path walk meets. */
 typedef struct tl_path_item {
     tl_str *path; /* owned by the list */
     tl_cell *cell; /* borrowed */
-    bool shared;  /* the same cell came earlier under another path */
+    size_t first; /* index of the item with the same cell: itself, unless the
+                     cell is shared and came earlier under another path */
 } tl_path_item;
 
 typedef struct tl_path_list {
@@ -117,7 +230,9 @@ typedef struct tl_path_list {
 
 /* All cells below `root` (module, list, tuple or dict of modules, cell,
  * select), in order; `kinds` is a set of 1 << tl_cell_kind.  Fields annotated
- * cells[N] are referred to, not owned: passed over. */
+ * cells[N] are referred to, not owned: passed over.  Items of `*xs` and
+ * `**kw` have no name of the field in their path.  E0210 for a root that has
+ * no cells by its type. */
 TL_MUST_USE tl_status tl_paths(tl_eval *ev, tl_value root, unsigned kinds,
                                tl_path_list *out);
 void tl_path_list_fini(tl_path_list *list);
@@ -125,51 +240,15 @@ void tl_path_list_fini(tl_path_list *list);
 /* Does `glob` match the path?  `*` crosses dots; "*.bias" matches "bias". */
 bool tl_glob_match(const char *glob, const char *path);
 
-/* The value of a cell, initialising it at its first read (a new reference);
- * leaves of open grad blocks are applied (domain's cell_get). */
-TL_MUST_USE tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out);
-
-/* Write: dtype, rank and declared sizes must hold; E0505 for a param inside
- * an open tape on it.  Takes `v`. */
-TL_MUST_USE tl_status tl_cell_write_take(tl_eval *ev, tl_cell *cell,
-                                         tl_value v);
-
-/* Run the initialiser if it has not run (concrete value, no grad). */
-TL_MUST_USE tl_status tl_cell_init(tl_eval *ev, tl_cell *cell);
-
-/* Call a module definition: a new instance. */
-TL_MUST_USE tl_status tl_module_construct(tl_eval *ev, tl_class *cls,
-                                          tl_args *args, tl_value *out);
-
-/* copy(net): new cells, same structure and sharing inside. */
-TL_MUST_USE tl_status tl_module_copy(tl_eval *ev, tl_value root,
-                                     tl_value *out);
+/* The distinct modules at and below `root`, in order (cells and selections
+ * have none): what is in training mode while `root` is a target, what
+ * mode(...) sets.  *out is an array of borrowed pointers for tl_free; the
+ * caller marks: ++training, --training; forced. */
+TL_MUST_USE tl_status tl_modules_below(tl_eval *ev, tl_value root,
+                                       tl_module ***out, size_t *n);
 
 /* Is the code that runs now in training mode: the nearest frame with a
  * `self` decides; without one, whether any grad block is open. */
 bool tl_training_now(const tl_eval *ev);
-
-/* Mark `root` and all modules below as target of one more (less) grad block;
- * force a mode (returns nothing to restore: the caller keeps a list). */
-TL_MUST_USE tl_status tl_modules_below(tl_eval *ev, tl_value root,
-                                       tl_module ***out, size_t *n);
-
-/* ---- trees ------------------------------------------------------------- */
-
-/* A tree of `shape` (referenced); takes the n items. */
-TL_MUST_USE tl_status tl_tree_new_take(tl_value *out, tl_tree_shape *shape,
-                                       tl_value *items, tl_diag *diag);
-TL_MUST_USE tl_status tl_tree_shape_of(tl_eval *ev, tl_value root,
-                                       tl_tree_shape **out);
-void tl_tree_shape_unref(tl_tree_shape *shape);
-
-/* g.fc1, g.blocks, g["fc1.weight"]: a leaf's tensor or the sub-tree. */
-TL_MUST_USE tl_status tl_tree_get(tl_eval *ev, tl_tree *tree, const char *name,
-                                  size_t len, tl_value *out);
-
-/* Tree arithmetic: tree op tree (same structure, E0512), tree op number or
- * scalar tensor; finite flags join.  Eats both. */
-TL_MUST_USE tl_status tl_tree_binary_take(tl_eval *ev, tl_oper op, tl_value a,
-                                          tl_value b, tl_value *out);
 
 #endif
