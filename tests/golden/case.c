@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const char *const directives[] = {
-    "args", "env",       "stdin",  "exit", "timeout", "expect",
-    "error", "error-not", "repl",  "json",
+    "args",   "env",   "stdin",     "exit", "timeout",
+    "expect", "error", "error-not", "repl", "json",
 };
 
 #define NDIRECTIVES (sizeof directives / sizeof *directives)

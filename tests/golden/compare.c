@@ -38,14 +38,12 @@ void diff_lines(const lines *want, const lines *got, text *out)
 
     while (i < want->len || j < n) {
         bool more_want = i < want->len, more_got = j < n;
-        if (more_want && more_got &&
-            !strcmp(want->items[i], got->items[j])) {
+        if (more_want && more_got && !strcmp(want->items[i], got->items[j])) {
             text_printf(out, "     %s\n", want->items[i++]);
             j++;
-        } else if (more_want &&
-                   (!more_got || !length ||
-                    length[(i + 1) * (n + 1) + j] >=
-                        length[i * (n + 1) + j + 1])) {
+        } else if (more_want && (!more_got || !length ||
+                                 length[(i + 1) * (n + 1) + j] >=
+                                     length[i * (n + 1) + j + 1])) {
             text_printf(out, "   - %s\n", want->items[i++]);
         } else {
             text_printf(out, "   + %s\n", got->items[j++]);

@@ -146,8 +146,10 @@ void compare_json(const run *r, text *why)
 
     for (size_t i = 0; i < all.len; i++) {
         if (!json_is_object(all.items[i])) {
-            text_printf(why, "  line %zu of stderr is no JSON object:\n"
-                             "   | %s\n", i + 1, all.items[i]);
+            text_printf(why,
+                        "  line %zu of stderr is no JSON object:\n"
+                        "   | %s\n",
+                        i + 1, all.items[i]);
             break;
         }
     }

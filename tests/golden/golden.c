@@ -264,16 +264,36 @@ static void read_options(options *o, int argc, char **argv)
                 exit(2);
             }
             break;
-        case 'j': o->jobs = number(optarg, MAX_JOBS); break;
-        case 's': o->timeout = number(optarg, 86400); break;
-        case 'm': o->min = number(optarg, INT_MAX); break;
-        case 'k': o->pattern = optarg; break;
-        case 'r': o->form = FORM_REPL; break;
-        case 'J': o->form = FORM_JSON; break;
-        case 'V': o->valgrind = true; break;
-        case 'u': o->update = true; break;
-        case 'v': o->verbose = true; break;
-        default: fputs(usage, stderr); exit(2);
+        case 'j':
+            o->jobs = number(optarg, MAX_JOBS);
+            break;
+        case 's':
+            o->timeout = number(optarg, 86400);
+            break;
+        case 'm':
+            o->min = number(optarg, INT_MAX);
+            break;
+        case 'k':
+            o->pattern = optarg;
+            break;
+        case 'r':
+            o->form = FORM_REPL;
+            break;
+        case 'J':
+            o->form = FORM_JSON;
+            break;
+        case 'V':
+            o->valgrind = true;
+            break;
+        case 'u':
+            o->update = true;
+            break;
+        case 'v':
+            o->verbose = true;
+            break;
+        default:
+            fputs(usage, stderr);
+            exit(2);
         }
     }
     if (!o->tlang || optind == argc ||

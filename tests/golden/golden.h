@@ -48,17 +48,17 @@ bool write_file(const char *path, const char *s);
 /* ---- case.c: what a test expects */
 
 typedef struct test_case {
-    char *path; /* absolute */
-    char *name; /* relative to the folder given on the command line */
+    char *path;       /* absolute */
+    char *name;       /* relative to the folder given on the command line */
     const char *base; /* file name, inside path */
     lines args, env;
     char *input; /* `# stdin:`, or NULL */
     int exit, timeout;
     lines expect, error, error_not;
     bool has_expectation;
-    bool helper;            /* `# helper`: is imported, is no test */
-    bool no_repl, no_json;  /* `# repl: off`, `# json: off` */
-    char *fault;            /* why the comments make no sense, or NULL */
+    bool helper;           /* `# helper`: is imported, is no test */
+    bool no_repl, no_json; /* `# repl: off`, `# json: off` */
+    char *fault;           /* why the comments make no sense, or NULL */
 } test_case;
 
 test_case *case_read(const char *path, const char *name);

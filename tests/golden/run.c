@@ -57,8 +57,7 @@ static bool link_siblings(const test_case *c, const char *folder)
 /* Where --message-format stands: after a subcommand, before all else. */
 static size_t json_position(const lines *args)
 {
-    return args->len && args->items[0][0] != '-' &&
-           args->items[0][0] != '{';
+    return args->len && args->items[0][0] != '-' && args->items[0][0] != '{';
 }
 
 static void push(lines *argv, const char *word)

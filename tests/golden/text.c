@@ -28,8 +28,8 @@ void text_add(text *t, const char *s, size_t len)
     t->s[t->len] = '\0';
 }
 
-__attribute__((format(printf, 2, 0))) static void
-text_vprintf(text *t, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void text_vprintf(
+    text *t, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
