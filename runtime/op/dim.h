@@ -2,12 +2,13 @@
  *
  * A tl_dim is one word.  A plain number costs nothing else; a polynomial is a
  * pointer to an interned normal form in a tl_dims context.  Atoms are names,
- * values and `p // q`, `p % q` that do not divide out; equal polynomials are
- * equal words (LANGUAGE.md 3.1), so tl_dim compares by ==  for PROVED.
+ * values and `p // q` that do not divide out (`p % q` is p - q * (p // q));
+ * equal polynomials are equal words (LANGUAGE.md 3.1).  Facts do not change a
+ * word: tl_dim_eq applies them.
  *
  * Shape rules are written with these and serve the interpreter (numbers), the
  * checker and the compiler (symbols) alike.  With numbers the context is not
- * touched and may be NULL. */
+ * touched and may be NULL.  A context belongs to one thread. */
 #ifndef TL_OP_DIM_H
 #define TL_OP_DIM_H
 
@@ -57,7 +58,8 @@ TL_MUST_USE tl_status tl_dim_fresh(tl_dims *dims, const char *why,
                                    tl_dim *out, tl_diag *diag);
 
 /* a + b, a - b, a * b, floor a / b, a - b * (a // b).  E0307 on overflow,
- * E0401 when b is 0.  `//` first takes out what divides exactly. */
+ * E0401 when b is 0.  `//` first takes out what divides exactly.  `out` is
+ * never read and may be the address of an operand's copy. */
 TL_MUST_USE tl_status tl_dim_add(tl_dims *dims, tl_dim a, tl_dim b,
                                  tl_dim *out, tl_diag *diag);
 TL_MUST_USE tl_status tl_dim_sub(tl_dims *dims, tl_dim a, tl_dim b,
@@ -86,6 +88,27 @@ typedef enum tl_proof {
 /* Is a == b, is a <= b?  Numbers always decide. */
 tl_proof tl_dim_eq(tl_dims *dims, tl_dim a, tl_dim b);
 tl_proof tl_dim_le(tl_dims *dims, tl_dim a, tl_dim b);
+
+/* Facts of a branch: those added after a mark are dropped by its release.
+ * Marks nest. */
+size_t tl_dims_mark(const tl_dims *dims);
+void tl_dims_release(tl_dims *dims, size_t mark);
+
+/* Append "H = 5: 3 and 2", the assignment for which a differs from b; false,
+ * and nothing appended, when eq is not TL_REFUTED or there are no names. */
+bool tl_dim_example(tl_dims *dims, tl_dim a, tl_dim b, tl_buf *out);
+
+/* `d` with each atom from[i] replaced by to[i], all at once: the sizes of a
+ * signature at a call, or a symbolic size once its names have values. */
+TL_MUST_USE tl_status tl_dim_replace(tl_dims *dims, tl_dim d,
+                                     const tl_dim *from, const tl_dim *to,
+                                     int n, tl_dim *out, tl_diag *diag);
+
+/* Is it a single atom (named or fresh)?  Does it contain one that is fresh,
+ * or the atom `atom`, at any depth? */
+bool tl_dim_is_atom(tl_dim d);
+bool tl_dim_has_fresh(tl_dim d);
+bool tl_dim_has(tl_dim d, tl_dim atom);
 
 /* Append the text of `d`: `2*B + n//2`, `768`, `_`. */
 void tl_dim_print(tl_dim d, tl_buf *out);

@@ -50,13 +50,18 @@ typedef struct tl_attrs {
 
 void tl_attrs_init(tl_attrs *at);
 
-/* Copy of the meaningful part. */
+/* Copy of the meaningful part, and equality of it, bit for bit. */
 void tl_attrs_copy(tl_attrs *to, const tl_attrs *from);
+bool tl_attrs_same(const tl_attrs *a, const tl_attrs *b);
 
 /* Are two sizes equal in this context?  TL_OK when proved or numbers agree;
  * on a mismatch the status TL_ERR_PROGRAM *without* a message, which the rule
  * reports in its own words.  Unsettled comparisons become guards. */
 TL_MUST_USE tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b);
+
+/* Add the note "for example H = 5: 3 and 2" to the newest diagnostic, when a
+ * and b are symbolic and differ for some sizes. */
+void tl_infer_example(tl_infer *cx, tl_dim a, tl_dim b);
 
 /* Is this size known to be one? */
 bool tl_dim_is_one(tl_dim d);
@@ -94,6 +99,7 @@ typedef struct tl_shape_text {
     char s[160];
 } tl_shape_text;
 
+tl_shape_text tl_dim_str(tl_dim d);
 tl_shape_text tl_shape_str(const tl_shape *shape);
 tl_shape_text tl_ttype_str(const tl_ttype *type);
 void tl_ttype_print(const tl_ttype *type, tl_buf *out);
