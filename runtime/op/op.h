@@ -41,14 +41,14 @@ typedef enum tl_types {
 } tl_types;
 
 /* Where random test inputs come from (column domain). */
-typedef enum tl_domain {
+typedef enum tl_op_domain {
     TL_DOM_ANY,   /* -3 .. 3, away from kinks that the row names */
     TL_DOM_POS,   /* 0.1 .. 4 */
     TL_DOM_NONZERO, /* 0.3 <= |x| <= 3 */
     TL_DOM_UNIT,  /* -0.9 .. 0.9 */
     TL_DOM_PROB,  /* 0.05 .. 0.95 */
     TL_DOM_BIG    /* 1.1 .. 4 */
-} tl_domain;
+} tl_op_domain;
 
 #define TL_MAX_INPUTS 8 /* of a row; variadic ones (cat) may have more */
 #define TL_MAX_OUTPUTS 4
@@ -72,7 +72,7 @@ typedef struct tl_op_info {
     int nout; /* number of results */
     tl_types types;
     tl_amp amp;
-    tl_domain domain;
+    tl_op_domain domain;
     bool differentiable;
     const char *value;   /* formula, or NULL */
     const char *grad[3]; /* formula for each input, or NULL */
