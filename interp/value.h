@@ -129,7 +129,7 @@ struct tl_str {
 struct tl_seq { /* a list or a tuple */
     tl_obj obj;
     size_t len, cap;
-    tl_value *items;
+    tl_value *items; /* often behind this struct: only value.c moves it */
 };
 
 struct tl_range {
@@ -227,6 +227,10 @@ TL_MUST_USE tl_status tl_slice_new_take(tl_value *out, tl_value start,
 TL_MUST_USE tl_status tl_dnode_new(tl_value *out, const tl_ttype *type,
                                    uint32_t id, tl_diag *diag);
 
+/* A sequence of `len` items, all EMPTY, for the caller to fill in. */
+TL_MUST_USE tl_status tl_seq_alloc(tl_value *out, tl_tag tag, size_t len,
+                                   tl_diag *diag);
+
 /* A zeroed object with one reference and this tag; NULL: out of memory,
  * reported. */
 void *tl_obj_new(tl_tag tag, size_t size, tl_diag *diag);
@@ -275,7 +279,7 @@ static inline bool tl_unshared(tl_value v)
 
 void tl_unref_all(tl_value *items, size_t len);
 
-/* Number of live objects; tests end at zero. */
+/* Number of live objects of the calling thread; tests end at zero. */
 int64_t tl_obj_live(void);
 
 /* ---- questions --------------------------------------------------------- */
@@ -308,12 +312,15 @@ TL_MUST_USE tl_status tl_value_equal(tl_value a, tl_value b, bool *out,
                                      tl_diag *diag);
 
 /* a < b: -1, 0, 1 for numbers, strings, and lists and tuples of them;
- * otherwise E0207. */
+ * otherwise E0207.  TL_UNORDERED when a NaN is in the way. */
+#define TL_UNORDERED 2
 TL_MUST_USE tl_status tl_value_compare(tl_value a, tl_value b, int *out,
                                        tl_diag *diag);
 
 /* Hash of a dict key (none, bool, int, float, str, dtype, tuple of these);
  * equal keys hash equal (1, 1.0 and true).  E0210 for others. */
 TL_MUST_USE tl_status tl_value_hash(tl_value v, uint64_t *out, tl_diag *diag);
+/* The hash of the str with these bytes. */
+uint64_t tl_hash_text(const char *s, size_t len);
 
 #endif
