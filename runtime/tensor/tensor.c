@@ -240,6 +240,18 @@ tl_status tl_tensor_new(tl_tensor **out, tl_pool *pool, tl_dtype dtype,
     return TL_OK;
 }
 
+tl_status tl_tensor_blank(tl_tensor **out, tl_dtype dtype, int rank,
+                          tl_diag *diag)
+{
+    tl_tensor *t;
+
+    TL_TRY(header_new(&t, dtype, rank, diag));
+    memset(t->size, 0, 2 * (size_t)rank * sizeof(*t->size));
+    t->numel = 0;
+    *out = t;
+    return TL_OK;
+}
+
 tl_status tl_tensor_realize(tl_tensor *stub, tl_pool *pool,
                             const int64_t *size, tl_diag *diag)
 {

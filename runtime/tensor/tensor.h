@@ -66,6 +66,10 @@ TL_MUST_USE tl_status tl_tensor_alias(tl_tensor **out, const tl_tensor *t,
 TL_MUST_USE tl_status tl_tensor_stub(tl_tensor **out, const tl_tensor *t,
                                      tl_diag *diag);
 
+/* A stub of this dtype and rank whose sizes are not known yet (all 0). */
+TL_MUST_USE tl_status tl_tensor_blank(tl_tensor **out, tl_dtype dtype,
+                                      int rank, tl_diag *diag);
+
 /* Give a stub its sizes (of its rank) and fresh row-major storage.  For
  * kernels whose result size depends on data (device.h). */
 TL_MUST_USE tl_status tl_tensor_realize(tl_tensor *stub, tl_pool *pool,
