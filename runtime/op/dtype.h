@@ -23,6 +23,12 @@ static inline bool tl_dtype_is_float(tl_dtype dtype)
     return dtype >= TL_bf16;
 }
 
+/* The dtype in which elements are computed: f32 for f16 and bf16. */
+static inline tl_dtype tl_dtype_arith(tl_dtype dtype)
+{
+    return dtype == TL_f16 || dtype == TL_bf16 ? TL_f32 : dtype;
+}
+
 /* The dtype called `name`; false if there is none. */
 bool tl_dtype_find(const char *name, size_t len, tl_dtype *out);
 

@@ -10,16 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/check.h"
-
-/* Functions that the rows name. */
-#define RED(name, grad, ...) tl_grad_fn grad;
-#define VIEW(name, infer, grad, ...)                                         \
-    tl_infer_fn infer;                                                       \
-    tl_grad_fn grad;
-#define KERN(name, nin, nout, infer, grad, ...)                              \
-    tl_infer_fn infer;                                                       \
-    tl_grad_fn grad;
-#include "runtime/op/ops.def"
+#include "runtime/op/rules.h"
 
 static tl_infer_fn infer_map, infer_cmp, infer_red, infer_make;
 
@@ -327,12 +318,6 @@ static tl_status infer_red(tl_infer *cx, tl_op op, const tl_ttype *in,
     if (at->axes >> rank != 0) {
         return tl_fail(cx->diag, TL_E0309, "`%s` over an axis that %s lacks",
                        name, tl_ttype_str(&in[0]).s);
-    }
-    if ((op == TL_OP_argmax || op == TL_OP_argmin) && !at->flag
-        && (at->axes & (at->axes - 1)) != 0) {
-        return tl_fail(cx->diag, TL_E0309,
-                       "`%s` takes one axis, or none for the whole tensor",
-                       name);
     }
     for (int i = 0; i < rank && needs_elements(op); i++) {
         tl_dim d = in[0].shape.dim[i];
