@@ -12,7 +12,6 @@
 #include "runtime/op/op.h"
 #include "runtime/tape/tape.h"
 #include "runtime/tensor/device.h"
-#include "runtime/tensor/key.h"
 #include "runtime/tensor/tensor.h"
 
 /* One thread's runtime.  Pool and threads may be shared with others. */
@@ -92,6 +91,10 @@ void tl_apply_emit_fini(tl_apply_emit *e);
 
 /* Key of the next draw of the stream `draw`; advances the counter. */
 tl_rng_key tl_rt_next_draw(tl_rt *rt);
+
+/* Write a key into the attributes of a random operation (tl_attrs_key reads
+ * it). */
+void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key);
 
 /* seed(n): restart every stream. */
 void tl_rt_seed(tl_rt *rt, uint64_t seed);
