@@ -55,7 +55,10 @@ typedef enum tl_cell_kind {
 enum { /* sets of kinds, for tl_paths */
     TL_CELLS_PARAM = 1 << TL_CELL_PARAM,
     TL_CELLS_SAVED = 1 << TL_CELL_PARAM | 1 << TL_CELL_BUFFER,
-    TL_CELLS_ALL = TL_CELLS_SAVED | 1 << TL_CELL_HOST
+    TL_CELLS_ALL = TL_CELLS_SAVED | 1 << TL_CELL_HOST,
+    /* options of the walk */
+    TL_PATHS_ALIASES = 8, /* enter shared modules again: their other paths */
+    TL_PATHS_REFERRED = 16 /* enter what `cells[N]` fields refer to */
 };
 
 /* What a cell holds. */
@@ -107,13 +110,9 @@ struct tl_select {
 /* Call a module definition: a new instance. `self` in the constructor's frame
  * is the unfinished instance; statements other than CELL and DECL are run by
  * the evaluator, whose assignments to FIELD names come back through
- * tl_module_set_field_take.  When the outermost constructor returns, the cells
+ * tl_module_init_field_take.  When the outermost constructor returns, the cells
  * below get their keys. */
 TL_MUST_USE tl_status tl_module_construct(tl_eval *ev, tl_class *cls,
-                                          tl_args *args, tl_value *out);
-
-/* Call a record definition. */
-TL_MUST_USE tl_status tl_record_construct(tl_eval *ev, tl_class *cls,
                                           tl_args *args, tl_value *out);
 
 /* copy(net): new modules and cells, same structure and sharing inside.  Takes
@@ -133,15 +132,20 @@ static inline const tl_moddef *tl_module_def(const tl_module *m)
     return m->cls->code->module;
 }
 
+/* Is the field a header parameter annotated cells[N]; is it `*xs`, `**kw`? */
+bool tl_field_is_referred(const tl_fielddef *field);
+bool tl_field_is_starred(const tl_fielddef *field);
+
 /* The value of field `index`, as `m.f` reads it: cells through
  * ev->domain->cell_get.  E0202 before the constructor has set it. */
 TL_MUST_USE tl_status tl_module_get_field(tl_eval *ev, tl_module *m,
                                           uint32_t index, tl_value *out);
 
-/* `f = v` in the constructor, `self.f = v` in a method: sets a constant that
- * is not yet set while the constructor runs, else writes the cell.  E0212. */
-TL_MUST_USE tl_status tl_module_set_field_take(tl_eval *ev, tl_module *m,
-                                               uint32_t index, tl_value v);
+/* `f = v` in the constructor: sets a constant.  A field that is a cell is
+ * written; E0212 once the constructor has returned.  Takes `v`. */
+TL_MUST_USE tl_status tl_module_init_field_take(tl_eval *ev, tl_module *m,
+                                                uint32_t index, tl_span span,
+                                                tl_value v);
 
 /* m.name: a field's value, a child, or a METHOD.  E0211 with the nearest
  * name. */
@@ -156,26 +160,23 @@ TL_MUST_USE tl_status tl_module_set_attr_take(tl_eval *ev, tl_module *m,
  * no cell of `m`. */
 tl_cell *tl_module_cell_of(tl_module *m, const tl_sym *name);
 
-TL_MUST_USE tl_status tl_record_get_attr(tl_eval *ev, tl_record *r,
-                                         const tl_sym *name, tl_value *out);
+/* The code of the method called `name`, or NULL. */
+const tl_funcdef *tl_class_method(tl_eval *ev, const tl_class *cls,
+                                  const char *name, size_t len);
 
 /* Name of the definition. */
 const char *tl_class_name(const tl_class *cls);
-
-/* Short texts for print, without a line end: "MLP(4 params, 9,610 values)",
- * "Batch(ids=..., mask=none)", "cell(fc1.weight: f32[64, 10])",
- * "select(MLP, \"*.bias\")". */
-void tl_module_print(const tl_module *m, tl_buf *out);
-void tl_cell_print(const tl_cell *cell, tl_buf *out);
-void tl_select_print(const tl_select *s, tl_buf *out);
-TL_MUST_USE tl_status tl_record_print(const tl_record *r, tl_buf *out,
-                                      tl_diag *diag);
 
 /* ---- cells ------------------------------------------------------------- */
 
 /* A cell without value. */
 TL_MUST_USE tl_status tl_cell_new(tl_cell **out, tl_cell_kind kind,
                                   tl_cell_hold hold, tl_diag *diag);
+
+/* First value of a new cell: checked and stored in any domain; UNKNOWN leaves
+ * it without one.  Takes `v`. */
+TL_MUST_USE tl_status tl_cell_start_take(tl_eval *ev, tl_cell *cell,
+                                         tl_value v);
 
 /* The value of a cell as the domain sees it: ev->domain->cell_get. */
 TL_MUST_USE tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out);
@@ -229,7 +230,7 @@ typedef struct tl_path_list {
 } tl_path_list;
 
 /* All cells below `root` (module, list, tuple or dict of modules, cell,
- * select), in order; `kinds` is a set of 1 << tl_cell_kind.  Fields annotated
+ * select), in order; `kinds` is a set of kinds and options.  Fields annotated
  * cells[N] are referred to, not owned: passed over.  Items of `*xs` and
  * `**kw` have no name of the field in their path.  E0210 for a root that has
  * no cells by its type. */
