@@ -93,6 +93,25 @@ static void read_saves(tl_op_info *row)
     }
 }
 
+/* What the columns of KERN rows do not say. */
+static void complete_kern_rows(void)
+{
+    table[TL_OP_matmul].join_in = 3;
+    table[TL_OP_cat].join_in = UINT32_MAX;
+    table[TL_OP_softmax_grad].join_in = 3;
+    table[TL_OP_log_softmax_grad].join_in = 3;
+    table[TL_OP_cross_entropy].join_in = 5; /* logits, weight */
+    table[TL_OP_layer_norm].join_in = 7;
+    table[TL_OP_slice_put].in_place = 1;
+    table[TL_OP_scatter_add].in_place = 1;
+    table[TL_OP_index_put].in_place = 1;
+    table[TL_OP_sgd_update].in_place = 1;
+    /* p, then the state; input 1 is the gradient */
+    table[TL_OP_momentum_update].in_place = 5;
+    table[TL_OP_adam_update].in_place = 13;
+    table[TL_OP_adamw_update].in_place = 13;
+}
+
 __attribute__((constructor)) static void complete_table(void)
 {
     for (int op = 0; op < TL_OP_COUNT; op++) {
@@ -106,6 +125,7 @@ __attribute__((constructor)) static void complete_table(void)
         row->differentiable |= row->grad_rule != NULL;
     }
     table[TL_OP_where].bool_in = 1;
+    complete_kern_rows();
 }
 
 const tl_op_info *tl_op_get(tl_op op)

@@ -78,6 +78,11 @@ typedef struct tl_op_info {
     const char *grad[3]; /* formula for each input, or NULL */
     uint32_t saves_in;   /* inputs whose values the gradient reads */
     uint32_t saves_out;  /* results whose values the gradient reads */
+    uint32_t join_in;    /* inputs of a KERN row that are joined and cast to
+                            tl_op_compute_dtype of that before the kernel */
+    uint32_t in_place;   /* inputs of a KERN row whose storage, when given
+                            away, a result may take: the k-th of them result
+                            k (of equal type; the input is row-major) */
     uint32_t bool_in;    /* inputs that must be bool and stay outside the join
                             of the others (the condition of where) */
     tl_infer_fn *infer;
