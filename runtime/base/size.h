@@ -83,4 +83,10 @@ static inline int64_t tl_floor_mod(int64_t a, int64_t b)
     return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }
 
+/* A size for people: "512 bytes", "1.5 MiB", "2.0 GiB". */
+typedef struct tl_bytes_text {
+    char s[24];
+} tl_bytes_text;
+tl_bytes_text tl_bytes_str(size_t bytes);
+
 #endif
