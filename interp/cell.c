@@ -286,18 +286,21 @@ tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out)
     return ev->domain->cell_get(ev, cell, out);
 }
 
+tl_status tl_cell_fit(tl_eval *ev, tl_cell *cell, tl_value *v)
+{
+    if (cell->kind == TL_CELL_PARAM && cell->watchers > 0) {
+        tl_fail(ev->diag, TL_E0505,
+                "`%s` is a target of an open `grad` block", cell_name(cell));
+        tl_diag_help(ev->diag, "write it after the block, from its gradient");
+        return TL_ERR_PROGRAM;
+    }
+    return fit(ev, cell, v);
+}
+
 tl_status tl_cell_write_take(tl_eval *ev, tl_cell *cell, tl_value v)
 {
-    tl_status st;
+    tl_status st = tl_cell_fit(ev, cell, &v);
 
-    if (cell->kind == TL_CELL_PARAM && cell->watchers > 0) {
-        st = tl_fail(ev->diag, TL_E0505,
-                     "`%s` is a target of an open `grad` block",
-                     cell_name(cell));
-        tl_diag_help(ev->diag, "write it after the block, from its gradient");
-    } else {
-        st = fit(ev, cell, &v);
-    }
     if (st != TL_OK) {
         tl_unref(v);
         return st;

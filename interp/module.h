@@ -189,6 +189,10 @@ TL_MUST_USE tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out);
 TL_MUST_USE tl_status tl_cell_write_take(tl_eval *ev, tl_cell *cell,
                                          tl_value v);
 
+/* The checks and conversions of a write, without writing: *v stays the
+ * caller's. */
+TL_MUST_USE tl_status tl_cell_fit(tl_eval *ev, tl_cell *cell, tl_value *v);
+
 /* For the domain with data: the stored value, initialised if need be (a new
  * reference; no leaves), and storing one that has been checked. */
 TL_MUST_USE tl_status tl_cell_value(tl_eval *ev, tl_cell *cell,

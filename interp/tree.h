@@ -110,7 +110,4 @@ TL_MUST_USE tl_status tl_tree_index(tl_eval *ev, const tl_tree *tree,
 TL_MUST_USE tl_status tl_tree_items(tl_eval *ev, const tl_tree *tree,
                                     tl_value *out);
 
-/* "tree(4 tensors, 9,610 values)" */
-void tl_tree_print(const tl_tree *tree, tl_buf *out);
-
 #endif
