@@ -44,7 +44,8 @@ typedef enum tl_op {
 } tl_op;
 
 typedef struct tl_node {
-    uint16_t kind;  /* tl_ast_kind */
+    uint8_t kind;   /* tl_ast_kind */
+    bool paren;     /* an expression written in parentheses */
     uint16_t depth; /* of the tree below: 1 for a leaf */
     tl_span span;
 } tl_node;
