@@ -531,23 +531,6 @@ int64_t tl_module_find(const tl_module *m, const tl_sym *name)
     return -1;
 }
 
-const tl_funcdef *tl_class_method(tl_eval *ev, const tl_class *cls,
-                                  const char *name, size_t len)
-{
-    const tl_moddef *def = cls->code->module;
-
-    (void)ev;
-    for (uint32_t i = 0; def && i < def->nfields; i++) {
-        const tl_fielddef *f = &def->fields[i];
-
-        if (f->class_ == TL_FIELD_METHOD && f->name->len == len &&
-            memcmp(f->name->text, name, len) == 0) {
-            return TL_AST(fn, f->decl)->func;
-        }
-    }
-    return NULL;
-}
-
 static tl_status no_attribute(tl_eval *ev, const tl_module *m,
                               const tl_sym *name)
 {

@@ -160,9 +160,10 @@ TL_MUST_USE tl_status tl_module_set_attr_take(tl_eval *ev, tl_module *m,
  * no cell of `m`. */
 tl_cell *tl_module_cell_of(tl_module *m, const tl_sym *name);
 
-/* The code of the method called `name`, or NULL. */
-const tl_funcdef *tl_class_method(tl_eval *ev, const tl_class *cls,
-                                  const char *name, size_t len);
+/* The cell that an expression names (`net.fc.weight`, a field of `self`): the
+ * path is walked, the cell is not read.  E0210 if it names none. */
+TL_MUST_USE tl_status tl_eval_cell(tl_eval *ev, const tl_ast *e,
+                                   tl_value *out);
 
 /* Name of the definition. */
 const char *tl_class_name(const tl_class *cls);

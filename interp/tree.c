@@ -190,7 +190,7 @@ tl_status tl_tree_params(tl_eval *ev, tl_value root, tl_value *out)
     return tree_of_cells(ev, root, tl_cell_read, out);
 }
 
-static tl_status zeros(tl_eval *ev, const tl_ttype *type, tl_value *out)
+tl_status tl_zeros(tl_eval *ev, const tl_ttype *type, tl_value *out)
 {
     tl_attrs at;
 
@@ -213,7 +213,7 @@ static tl_status zeros_of_cell(tl_eval *ev, tl_cell *cell, tl_value *out)
 
     if (ev->domain->has_data) {
         TL_TRY(tl_cell_type(ev, cell, &type));
-        return zeros(ev, &type, out);
+        return tl_zeros(ev, &type, out);
     }
     TL_TRY(tl_cell_read(ev, cell, &v));
     if (v.tag == TL_V_UNKNOWN) {
@@ -223,7 +223,7 @@ static tl_status zeros_of_cell(tl_eval *ev, tl_cell *cell, tl_value *out)
     st = tl_eval_type(ev, v, &type);
     tl_unref(v);
     TL_TRY(st);
-    return zeros(ev, &type, out);
+    return tl_zeros(ev, &type, out);
 }
 
 static tl_status zeros_of_tree(tl_eval *ev, const tl_tree *tree,
@@ -246,7 +246,7 @@ static tl_status zeros_of_tree(tl_eval *ev, const tl_tree *tree,
         }
         st = tl_eval_type(ev, tree->items[n], &type);
         if (st == TL_OK) {
-            st = zeros(ev, &type, &items[n]);
+            st = tl_zeros(ev, &type, &items[n]);
         }
         n += st == TL_OK;
     }
@@ -455,6 +455,19 @@ static tl_status sub_tree(tl_eval *ev, const tl_tree *tree, size_t len,
     tl_free(items);
     tl_tree_shape_unref(shape);
     return st;
+}
+
+bool tl_tree_has(const tl_tree *tree, const char *name, size_t len)
+{
+    for (size_t i = 0; i < tree->shape->len; i++) {
+        const tl_str *path = tree->shape->paths[i];
+
+        if ((path->len == len && memcmp(path->data, name, len) == 0) ||
+            is_below(path, name, len)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 tl_status tl_tree_get(tl_eval *ev, const tl_tree *tree, const char *name,

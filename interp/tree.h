@@ -54,6 +54,9 @@ TL_MUST_USE tl_status tl_tree_new_take(tl_value *out, tl_tree_shape *shape,
 /* params(root): the values now. */
 TL_MUST_USE tl_status tl_tree_params(tl_eval *ev, tl_value root,
                                      tl_value *out);
+/* Zeros of this type. */
+TL_MUST_USE tl_status tl_zeros(tl_eval *ev, const tl_ttype *type,
+                               tl_value *out);
 /* zeros_like(root): zeros of the cells' types, or of a tree's; initialises
  * nothing. */
 TL_MUST_USE tl_status tl_tree_zeros(tl_eval *ev, tl_value root,
@@ -97,6 +100,9 @@ TL_MUST_USE tl_status tl_tree_join_flag(tl_eval *ev, tl_tree *to,
                                         const tl_tree *from);
 
 /* ---- access ------------------------------------------------------------ */
+
+/* Is `name` a path of the tree, or the beginning of one? */
+bool tl_tree_has(const tl_tree *tree, const char *name, size_t len);
 
 /* g.fc1, g.blocks, g["fc1.weight"], g[0]: a leaf's tensor or the sub-tree.
  * E0211 with the nearest path. */
