@@ -19,6 +19,16 @@ static double eval_normcdf(double x)
     return 0.5 * erfc(-x * 0.70710678118654752440);
 }
 
+static double eval_gelu(double x)
+{
+    return x * eval_normcdf(x);
+}
+
+static double eval_silu(double x)
+{
+    return x * eval_sigmoid(x);
+}
+
 static double eval_gelu_tanh(double x)
 {
     return x * eval_sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x));
@@ -63,6 +73,7 @@ static const struct {
     {TL_OP_tanh, tanh},        {TL_OP_sigmoid, eval_sigmoid},
     {TL_OP_erf, erf},          {TL_OP_erfc, erfc},
     {TL_OP_normcdf, eval_normcdf}, {TL_OP_gelu_tanh, eval_gelu_tanh},
+    {TL_OP_gelu, eval_gelu},   {TL_OP_silu, eval_silu},
 };
 
 static const struct {
