@@ -1,4 +1,4 @@
-/* ops_each.h - every row of ops.def as TL_OP_ROW(name), whatever its class.
+/* ops_each.h - a template: every row of ops.def as TL_OP_ROW(name), in order.
  *
  * Define TL_OP_ROW, include this file; both are undefined afterwards.  The
  * order is that of ops.def, so that arrays may be indexed by tl_op. */
