@@ -18,7 +18,8 @@
 typedef struct tl_tape tl_tape;
 
 /* Gradients of a custom entry: g[nout] (NULL: zero) -> dx[nin] (owned
- * references, NULL: zero). */
+ * references, NULL: zero; all NULL at the call).  What is in dx after a
+ * failure is released by the caller. */
 typedef tl_status tl_custom_grad_fn(void *data, tl_tensor *const *g, int nout,
                                     tl_tensor **dx, int nin, tl_diag *diag);
 
