@@ -301,7 +301,11 @@ tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b, tl_value self,
     }
     st = tl_signature_bind(ev, sig, b->name, self, args, vals, &unknown);
     if (st == TL_OK) {
+        const tl_args *outer = ev->call_args;
+
+        ev->call_args = args;
         st = run(ev, b, vals, unknown, out);
+        ev->call_args = outer;
     }
     if (st != TL_OK) {
         tl_diag_at(ev->diag, args->span);
