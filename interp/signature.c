@@ -265,12 +265,14 @@ static tl_status read_params(reader *r, tl_signature *sig)
 
     skip_spaces(r);
     while (r->at < r->end) {
-        bool star = accept(r, '*');
+        bool star = accept(r, '*'), kwstar = star && accept(r, '*');
 
         skip_spaces(r);
         if (!star || word_len(r) > 0) {
             TL_CHECK(sig->nparams < TL_MAX_PARAMS);
-            if (star) {
+            if (kwstar) {
+                sig->kwstar = (int)sig->nparams;
+            } else if (star) {
                 sig->star = (int)sig->nparams;
             }
             sig->nparams++;
@@ -296,7 +298,7 @@ tl_status tl_signature_parse(tl_signature **out, tl_eval *ev,
         return tl_fail_memory(ev->diag, "signature", bytes);
     }
     sig->text = text;
-    sig->star = -1;
+    sig->star = sig->kwstar = -1;
     st = read_params(&r, sig);
     if (st != TL_OK) {
         tl_signature_free(sig);

@@ -3,8 +3,8 @@
  *     x: tensor, *, axis: int? = none, mode: str = "constant"
  *
  * A parameter is `name`, `name: type`, with `= default` if it may be left
- * out; `*xs` collects further positional arguments in a tuple, `*` alone
- * makes what follows keyword-only.  Types, joined by `|`, `?` allows none:
+ * out; `*xs` collects further positional arguments in a tuple, `**kw` further
+ * keyword arguments in a dict, `*` alone makes what follows keyword-only.  Types, joined by `|`, `?` allows none:
  *
  *   any                       what no type means
  *   bool int str dtype range  that host type (a tensor is refused, with help)
@@ -40,6 +40,7 @@ typedef struct tl_signature {
     size_t nparams;
     size_t npos; /* the first so many may be positional */
     int star;    /* index of *xs, or -1 */
+    int kwstar;  /* index of **kw, the last, or -1 */
     tl_param params[];
 } tl_signature;
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "interp/dict.h"
+
 /* ---- messages ---------------------------------------------------------- */
 
 /* Without the object of a method. */
@@ -127,6 +129,22 @@ static tl_status wrong_type(tl_eval *ev, const tl_signature *sig,
 
 /* ---- binding ----------------------------------------------------------- */
 
+/* A keyword argument that no parameter has, for **kw. */
+static tl_status collect_keyword(tl_eval *ev, tl_args *args, size_t k,
+                                 tl_value *rest)
+{
+    tl_value v = args->kw[k];
+
+    if (tl_dict_get_str(rest->dict, args->names[k]->text,
+                        args->names[k]->len) != NULL) {
+        return tl_fail_at(ev->diag, TL_E0205, keyword_span(args, k),
+                          "`%s` is given twice", args->names[k]->text);
+    }
+    args->kw[k] = tl_empty();
+    return tl_dict_set_str_take(rest->dict, args->names[k]->text,
+                                args->names[k]->len, v, ev->diag);
+}
+
 static tl_status bind_keywords(tl_eval *ev, const tl_signature *sig,
                                const char *name, size_t self, tl_args *args,
                                tl_value *vals)
@@ -137,8 +155,13 @@ static tl_status bind_keywords(tl_eval *ev, const tl_signature *sig,
         while (i < sig->nparams && sig->params[i].name != args->names[k]) {
             i++;
         }
-        if (i == sig->nparams || (int)i == sig->star) {
-            return unknown_keyword(ev, sig, name, self, args, k);
+        if (i == sig->nparams || (int)i == sig->star ||
+            (int)i == sig->kwstar) {
+            if (sig->kwstar < 0) {
+                return unknown_keyword(ev, sig, name, self, args, k);
+            }
+            TL_TRY(collect_keyword(ev, args, k, &vals[sig->kwstar]));
+            continue;
         }
         if (vals[i].tag != TL_V_EMPTY) {
             return tl_fail_at(ev->diag, TL_E0205, keyword_span(args, k),
@@ -181,14 +204,30 @@ static bool is_ints(tl_value v)
 }
 
 /* Check the items of *xs; conversions are for single values only. */
-static bool star_fits(const tl_param *p, tl_value rest)
+static bool star_fits(const tl_param *p, tl_value rest, bool *unknown)
 {
     for (size_t i = 0; i < rest.seq->len; i++) {
-        if ((p->accepts >> rest.seq->items[i].tag & 1) == 0) {
+        tl_tag tag = rest.seq->items[i].tag;
+
+        if ((p->accepts >> tag & 1) == 0) {
             return false;
         }
+        *unknown |= tag == TL_V_UNKNOWN;
     }
     return true;
+}
+
+static bool has_unknown(const tl_dict *d)
+{
+    const tl_dict_entry *entry;
+    size_t i = 0;
+
+    while ((entry = tl_dict_next(d, &i)) != NULL) {
+        if (entry->value.tag == TL_V_UNKNOWN) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Convert *v to what the parameter wants; false: it does not fit. */
@@ -220,8 +259,10 @@ static tl_status complete(tl_eval *ev, const tl_signature *sig,
         const tl_param *p = &sig->params[i];
         bool fits = true;
 
-        if ((int)i == sig->star) {
-            fits = star_fits(p, vals[i]);
+        if ((int)i == sig->kwstar) {
+            *unknown |= has_unknown(vals[i].dict);
+        } else if ((int)i == sig->star) {
+            fits = star_fits(p, vals[i], unknown);
         } else if (vals[i].tag == TL_V_EMPTY) {
             if (p->required) {
                 return missing(ev, sig, name, self, args, p);
@@ -259,6 +300,9 @@ tl_status tl_signature_bind(tl_eval *ev, const tl_signature *sig,
         TL_TRY(bind_star(ev, sig, args, given, vals));
     } else if (given < args->npos) {
         return too_many(ev, sig, name, nself, args);
+    }
+    if (sig->kwstar >= 0) {
+        TL_TRY(tl_dict_new(&vals[sig->kwstar], ev->diag));
     }
     if (args->nkw > 0) {
         TL_TRY(bind_keywords(ev, sig, name, nself, args, vals));
