@@ -18,7 +18,8 @@
 
 typedef struct tl_threads tl_threads;
 
-/* `worker` is 0 .. tl_threads_count() - 1 and unique among running tasks. */
+/* `worker` is 0 .. tl_threads_count() - 1 and unique among the running tasks
+ * of a region, so it may index scratch that belongs to the region. */
 typedef void tl_task_fn(void *arg, int64_t task, int worker);
 
 /* min(affinity, cgroup v2 cpu.max or v1 quota rounded up), at least 1. */
