@@ -28,7 +28,14 @@ typedef struct call {
     int nin;
     tl_tensor *out[TL_MAX_OUTPUTS]; /* owned until the call has succeeded */
     bool recorded; /* on some open tape */
+    int keep;        /* input that a failed call gives back, or -1 */
+    tl_tensor *kept; /* it, when in[keep] was replaced by a cast */
 } call;
+
+static bool has_bit(uint32_t set, int i)
+{
+    return i < 32 ? ((set >> i) & 1) != 0 : set == UINT32_MAX;
+}
 
 /* ---- inputs ------------------------------------------------------------- */
 
@@ -43,6 +50,9 @@ static tl_status cast_input(call *c, int i, tl_dtype dtype)
     }
     tl_attrs_init(&at);
     at.dtype = (uint8_t)dtype;
+    if (i == c->keep) {
+        c->kept = tl_tensor_ref(x);
+    }
     c->in[i] = NULL; /* eaten */
     return tl_apply(c->rt, TL_OP_cast, &x, 1, &at, &c->in[i]);
 }
@@ -73,7 +83,7 @@ static bool is_recorded(const call *c)
 
 /* ---- results ------------------------------------------------------------ */
 
-/* Can in[i] become the result of this dtype and shape?  A storage much larger
+/* Can in[i] become a result of this dtype and shape?  A storage much larger
  * than the result is not worth keeping alive. */
 static bool reusable(const call *c, int i, tl_dtype dtype, int rank,
                      const int64_t *size)
@@ -84,25 +94,35 @@ static bool reusable(const call *c, int i, tl_dtype dtype, int rank,
            tl_tensor_contiguous(t) && t->offset == 0 &&
            memcmp(t->size, size, (size_t)rank * sizeof(*size)) == 0 &&
            tl_tensor_unshared(t) &&
-           !(c->recorded && ((c->info->saves_in >> i) & 1) != 0) &&
+           !(c->recorded && has_bit(c->info->saves_in, i)) &&
            tl_storage_bytes(t->storage) / 2 <=
                (size_t)t->numel * tl_dtype_size(dtype) + 64;
 }
 
-/* Make in[i] the result.  While a tape records, the input's own header is
- * still needed for its nodes, so the result gets a second one. */
-static tl_status reuse(call *c, int i)
+/* Make in[i] result k.  While a tape records, the input's own header is
+ * still needed for its nodes, and the caller may want it back after a
+ * failure: then the result gets a second one. */
+static tl_status reuse(call *c, int i, int k)
 {
     tl_tensor *t = c->in[i];
 
-    if (c->recorded) {
-        TL_TRY(tl_tensor_alias(&c->out[0], t, c->rt->diag));
+    if (c->recorded || i == c->keep) {
+        TL_TRY(tl_tensor_alias(&c->out[k], t, c->rt->diag));
     } else {
         tl_tensor_unlink(t);
-        c->out[0] = tl_tensor_ref(t);
+        c->out[k] = tl_tensor_ref(t);
     }
     /* A size-1 axis of a row-major view may have any stride. */
-    tl_row_major(t->rank, c->out[0]->size, c->out[0]->stride);
+    tl_row_major(t->rank, c->out[k]->size, c->out[k]->stride);
+    return TL_OK;
+}
+
+static tl_status allocate(call *c, int k, tl_dtype dtype, int rank,
+                          const int64_t *size)
+{
+    TL_TRY(tl_tensor_new(&c->out[k], c->rt->pool, dtype, rank, size,
+                         c->rt->diag));
+    tl_storage_set_origin(c->out[k]->storage, c->rt->span);
     return TL_OK;
 }
 
@@ -113,12 +133,11 @@ static tl_status map_result(call *c, tl_dtype dtype, int rank,
     if (c->info->cls == TL_CLASS_MAP) {
         for (int i = 0; i < c->nin; i++) {
             if (reusable(c, i, dtype, rank, size)) {
-                return reuse(c, i);
+                return reuse(c, i, 0);
             }
         }
     }
-    return tl_tensor_new(&c->out[0], c->rt->pool, dtype, rank, size,
-                         c->rt->diag);
+    return allocate(c, 0, dtype, rank, size);
 }
 
 /* Sizes of a shape of numbers; false if one is TL_SIZE_BY_DATA. */
@@ -133,17 +152,33 @@ static bool concrete_sizes(const tl_shape *shape, int64_t *size)
     return known;
 }
 
-/* Result `i` of `type`: allocated, or a stub that the kernel realises. */
-static tl_status new_result(call *c, int i, const tl_ttype *type)
+/* The input whose storage result k of a KERN row may take: the k-th of the
+ * set; -1: none. */
+static int in_place_input(const call *c, int k)
+{
+    for (int i = 0; i < c->nin && i < 32; i++) {
+        if (has_bit(c->info->in_place, i) && k-- == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Result k of `type`: allocated, an input that was given away, or a stub that
+ * the kernel realises. */
+static tl_status new_result(call *c, int k, const tl_ttype *type)
 {
     int64_t size[TL_MAX_RANK];
+    int rank = type->shape.rank, i;
 
     if (!concrete_sizes(&type->shape, size)) {
-        return tl_tensor_blank(&c->out[i], type->dtype, type->shape.rank,
-                               c->rt->diag);
+        return tl_tensor_blank(&c->out[k], type->dtype, rank, c->rt->diag);
     }
-    return tl_tensor_new(&c->out[i], c->rt->pool, type->dtype,
-                         type->shape.rank, size, c->rt->diag);
+    i = in_place_input(c, k);
+    if (i >= 0 && reusable(c, i, type->dtype, rank, size)) {
+        return reuse(c, i, k);
+    }
+    return allocate(c, k, type->dtype, rank, size);
 }
 
 /* Types of the results. */
@@ -198,30 +233,40 @@ static tl_status record(call *c)
     return TL_OK;
 }
 
-/* Is input i a bool that stays outside the join (the condition of where)? */
-static bool is_condition(const call *c, int i)
+/* The inputs that are joined and cast: of elementwise rows all but the
+ * condition of `where`; of KERN rows those that the row names, or a single
+ * input that the row does not take as it is. */
+static uint32_t joined_inputs(const call *c)
 {
-    return ((c->info->bool_in >> i) & 1) != 0;
+    switch (c->info->cls) {
+    case TL_CLASS_MAP:
+    case TL_CLASS_CMP:
+        return UINT32_MAX & ~c->info->bool_in;
+    case TL_CLASS_RED:
+        return 1;
+    default:
+        return c->info->join_in != 0 ? c->info->join_in
+               : c->nin == 1 && c->info->types != TL_TYPES_ANY ? 1
+                                                               : 0;
+    }
 }
 
-/* The dtype in which the row computes on these inputs. */
-static tl_status compute_dtype(call *c, tl_dtype *out)
+/* Join these inputs and cast them to the dtype in which the row computes. */
+static tl_status cast_inputs(call *c, uint32_t set)
 {
-    tl_dtype joined = TL_bool; /* the least dtype */
+    tl_dtype dtype = TL_bool; /* the least */
 
+    if (set == 0) {
+        return TL_OK;
+    }
     for (int i = 0; i < c->nin; i++) {
-        if (!is_condition(c, i)) {
-            joined = tl_dtype_join(joined, c->in[i]->dtype);
+        if (has_bit(set, i)) {
+            dtype = tl_dtype_join(dtype, c->in[i]->dtype);
         }
     }
-    return tl_op_compute_dtype(c->op, joined, out, c->rt->diag);
-}
-
-/* Bring what is computed with to `dtype`. */
-static tl_status cast_inputs(call *c, tl_dtype dtype)
-{
+    TL_TRY(tl_op_compute_dtype(c->op, dtype, &dtype, c->rt->diag));
     for (int i = 0; i < c->nin; i++) {
-        if (!is_condition(c, i)) {
+        if (has_bit(set, i)) {
             TL_TRY(cast_input(c, i, dtype));
         }
     }
@@ -233,24 +278,23 @@ static tl_status map_general(call *c)
 {
     int64_t size[TL_MAX_RANK];
     tl_ttype type;
-    tl_dtype dtype;
 
     TL_TRY(infer(c, &type));
-    TL_TRY(compute_dtype(c, &dtype));
     (void)concrete_sizes(&type.shape, size);
-    TL_TRY(cast_inputs(c, dtype));
+    TL_TRY(cast_inputs(c, joined_inputs(c)));
     c->recorded = is_recorded(c);
     return map_result(c, type.dtype, type.shape.rank, size);
 }
 
 static tl_status apply_map(call *c)
 {
-    tl_dtype dtype;
+    tl_dtype dtype = c->in[0]->dtype;
 
     if (uniform(c)) {
-        TL_TRY(tl_op_compute_dtype(c->op, c->in[0]->dtype, &dtype,
-                                   c->rt->diag));
-        TL_TRY(cast_inputs(c, dtype));
+        TL_TRY(tl_op_compute_dtype(c->op, dtype, &dtype, c->rt->diag));
+        for (int i = 0; i < c->nin; i++) {
+            TL_TRY(cast_input(c, i, dtype));
+        }
         c->recorded = is_recorded(c);
         TL_TRY(map_result(c, c->info->cls == TL_CLASS_CMP ? TL_bool : dtype,
                           c->in[0]->rank, c->in[0]->size));
@@ -265,17 +309,13 @@ static tl_status apply_map(call *c)
 static tl_status apply_kernel(call *c)
 {
     tl_ttype type[TL_MAX_OUTPUTS];
-    tl_dtype dtype;
 
     TL_TRY(infer(c, type));
-    if (c->nin == 1 && c->info->types != TL_TYPES_ANY) {
-        TL_TRY(compute_dtype(c, &dtype));
-        TL_TRY(cast_inputs(c, dtype));
-    }
-    for (int i = 0; i < c->info->nout; i++) {
-        TL_TRY(new_result(c, i, &type[i]));
-    }
+    TL_TRY(cast_inputs(c, joined_inputs(c)));
     c->recorded = is_recorded(c);
+    for (int k = 0; k < c->info->nout; k++) {
+        TL_TRY(new_result(c, k, &type[k]));
+    }
     TL_TRY(run_kernel(c));
     return record(c);
 }
@@ -357,44 +397,55 @@ static tl_status dispatch(call *c)
     }
 }
 
-/* Give up what a failed call has made; say what ran out of memory. */
+/* Give up what a failed call has made and its inputs but the kept one; say
+ * what ran out of memory. */
 static void abandon(call *c, tl_status st)
 {
-    for (int i = 0; i < c->info->nout; i++) {
-        tl_tensor_unref(c->out[i]);
+    for (int k = 0; k < c->info->nout; k++) {
+        tl_tensor_unref(c->out[k]);
+    }
+    for (int i = 0; i < c->nin; i++) {
+        if (i != c->keep) {
+            tl_tensor_unref(c->in[i]);
+        } else if (c->kept) {
+            tl_tensor_unref(c->in[i]);
+            c->in[i] = c->kept;
+        }
     }
     if (st == TL_ERR_MEMORY) {
         tl_diag_note(c->rt->diag, "in the operation `%s`", c->info->name);
     }
 }
 
-static void call_init(call *c, tl_rt *rt, tl_op op, tl_tensor **in, int nin,
-                      const tl_attrs *at)
+static tl_status run(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
+                     const tl_attrs *at, tl_tensor **out, int keep)
 {
-    c->rt = rt;
-    c->op = op;
-    c->info = tl_op_get(op);
-    c->at = at;
-    c->in = in;
-    c->nin = nin;
-    c->recorded = false;
-    for (int i = 0; i < c->info->nout; i++) {
-        c->out[i] = NULL;
-    }
-}
+    call c;
+    tl_status st;
 
-/* Release the inputs; hand out the results, or release them too. */
-static tl_status finish(call *c, tl_status st, tl_tensor **out)
-{
-    for (int i = 0; i < c->nin; i++) {
-        tl_tensor_unref(c->in[i]);
+    c.rt = rt;
+    c.op = op;
+    c.info = tl_op_get(op);
+    c.at = at;
+    c.in = in;
+    c.nin = nin;
+    c.recorded = false;
+    c.keep = keep;
+    c.kept = NULL;
+    for (int k = 0; k < c.info->nout; k++) {
+        c.out[k] = NULL;
     }
+    st = dispatch(&c);
     if (st != TL_OK) {
-        abandon(c, st);
+        abandon(&c, st);
         return st;
     }
-    for (int i = 0; i < c->info->nout; i++) {
-        out[i] = c->out[i];
+    for (int i = 0; i < nin; i++) {
+        tl_tensor_unref(in[i]);
+    }
+    tl_tensor_unref(c.kept);
+    for (int k = 0; k < c.info->nout; k++) {
+        out[k] = c.out[k];
     }
     return TL_OK;
 }
@@ -402,26 +453,22 @@ static tl_status finish(call *c, tl_status st, tl_tensor **out)
 tl_status tl_apply(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
                    const tl_attrs *at, tl_tensor **out)
 {
-    call c;
+    return run(rt, op, in, nin, at, out, -1);
+}
 
-    call_init(&c, rt, op, in, nin, at);
-    return finish(&c, dispatch(&c), out);
+tl_status tl_apply_keeping(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
+                           const tl_attrs *at, tl_tensor **out, int kept)
+{
+    return run(rt, op, in, nin, at, out, kept);
 }
 
 tl_status tl_contiguous(tl_rt *rt, tl_tensor *t, tl_tensor **out)
 {
-    tl_tensor *in = tl_tensor_ref(t);
-    tl_attrs at;
-    call c;
-
     if (tl_tensor_contiguous(t)) {
-        *out = in;
+        *out = tl_tensor_ref(t);
         return TL_OK;
     }
-    tl_attrs_init(&at); /* a cast to its own dtype copies, and is recorded */
-    at.dtype = (uint8_t)t->dtype;
-    call_init(&c, rt, TL_OP_cast, &in, 1, &at);
-    return finish(&c, apply_kernel(&c), out);
+    return tl_apply_borrowed(rt, TL_OP_copy, &t, 1, NULL, out);
 }
 
 tl_status tl_apply_borrowed(tl_rt *rt, tl_op op, tl_tensor *const *in,

@@ -64,6 +64,14 @@ void tl_rt_fini(tl_rt *rt);
 TL_MUST_USE tl_status tl_apply(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
                                const tl_attrs *at, tl_tensor **out);
 
+/* The same, but when it fails the caller still owns in[kept], with its value:
+ * for writes such as `x[i] = v`, which may take the storage of x, and after
+ * whose failure x is what it was.  Kernels that write in place (op.h:
+ * in_place) check what depends on data before they write. */
+TL_MUST_USE tl_status tl_apply_keeping(tl_rt *rt, tl_op op, tl_tensor **in,
+                                       int nin, const tl_attrs *at,
+                                       tl_tensor **out, int kept);
+
 /* The same with borrowed inputs. */
 TL_MUST_USE tl_status tl_apply_borrowed(tl_rt *rt, tl_op op,
                                         tl_tensor *const *in, int nin,

@@ -104,8 +104,9 @@ static tl_status sum_to(pass *p, tl_tensor **dx, const tl_tensor *like)
     return st;
 }
 
-/* Gradient of a MAP row with respect to input i, by the fused kernel. */
-static tl_status fused_one(pass *p, const tl_tape_entry *e, int i,
+/* Gradient of a MAP row with respect to input i, by the fused kernel.  The
+ * last one may overwrite g. */
+static tl_status fused_one(pass *p, const tl_tape_entry *e, int i, bool last,
                            const tl_attrs *at)
 {
     tl_rt *rt = p->rt;
@@ -113,20 +114,30 @@ static tl_status fused_one(pass *p, const tl_tape_entry *e, int i,
 
     if (strcmp(tl_op_get(e->op)->grad[i], "(g)") == 0) {
         p->dx[i] = tl_tensor_ref(g);
+        return sum_to(p, &p->dx[i], e->in[i]);
+    }
+    if (last && tl_tensor_unshared(g) && tl_tensor_contiguous(g)) {
+        tl_tensor_unlink(g);
+        p->dx[i] = tl_tensor_ref(g);
     } else {
         TL_TRY(tl_tensor_new(&p->dx[i], rt->pool, g->dtype, g->rank, g->size,
                              rt->diag));
-        TL_TRY(rt->device->map_grad(&rt->kctx, e->op, i, e->in, e->nin,
-                                    e->out[0], g, p->dx[i], at));
     }
+    TL_TRY(rt->device->map_grad(&rt->kctx, e->op, i, e->in, e->nin,
+                                e->out[0], g, p->dx[i], at));
     return sum_to(p, &p->dx[i], e->in[i]);
 }
 
 static tl_status fused(pass *p, const tl_tape_entry *e, const tl_attrs *at)
 {
+    int last = -1;
+
+    for (int i = 0; i < e->nin; i++) {
+        last = p->want[i] ? i : last;
+    }
     for (int i = 0; i < e->nin; i++) {
         if (p->want[i]) {
-            TL_TRY(fused_one(p, e, i, at));
+            TL_TRY(fused_one(p, e, i, i == last, at));
         }
     }
     return TL_OK;

@@ -8,8 +8,10 @@
  * row's compute dtype, of the shapes that the program gave: broadcasting is
  * theirs.  All results are allocated before the call (row major, right dtype
  * and shape).  A result of a MAP kernel may share its storage with one input
- * of equal dtype, shape and row-major layout (in place); other kernels are
- * never called so.
+ * of equal dtype, shape and row-major layout (in place), and so may result k
+ * of a KERN row with the k-th input of its set `in_place`; that input is then
+ * overwritten only after everything that depends on data has been checked.
+ * Other kernels are never called so.
  *
  * *Results whose size depends on data* (nonzero, unique, x[mask]): the shape
  * rule answers the size TL_SIZE_BY_DATA where only the data tell it (numbers
@@ -47,7 +49,8 @@ typedef tl_status tl_kernel_fn(tl_kernel_ctx *k, tl_op op,
 /* Fused gradient of a MAP row with respect to input `which`: dx from the
  * upstream gradient g, the inputs and the result y (those that the formula
  * does not read may be stubs or NULL), all of the row's compute dtype and
- * broadcastable to the shape of `dx`, which is the broadcast shape. */
+ * broadcastable to the shape of `dx`, which is the broadcast shape.  `dx` may
+ * share the storage of `g`. */
 typedef tl_status tl_map_grad_fn(tl_kernel_ctx *k, tl_op op, int which,
                                  tl_tensor *const *in, int nin, tl_tensor *y,
                                  tl_tensor *g, tl_tensor *dx,
