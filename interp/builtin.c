@@ -17,7 +17,7 @@
 #define BUILTIN(name, sig, fn, fx, doc)                                      \
     {#name, sig, fn, fx, TL_V_NONE, doc, TL_OP_COUNT},
 #define METHOD(tag, name, sig, fn, fx, doc)                                  \
-    {#name, sig, fn, fx, TL_V_##tag, doc, TL_OP_COUNT},
+    {#name, sig, fn, fx, tag, doc, TL_OP_COUNT},
 #define OPFN(name, op, sig, fn, fx, doc)                                     \
     {#name, sig, fn, fx, TL_V_NONE, doc, TL_OP_##op},
 #define OPMETHOD(name, op, sig, fn, fx, doc)                                 \

@@ -3,7 +3,7 @@
  * builtin.def has one row each:
  *
  *   BUILTIN(name, "signature", function, effects, "one line of doc")
- *   METHOD(tag, name, "signature", function, effects, "one line of doc")
+ *   METHOD(TL_V_STR, name, "signature", function, effects, "one line of doc")
  *   OPFN(name, op, "signature", function, effects, "one line of doc")
  *   OPMETHOD(name, op, "signature", function, effects, "one line of doc")
  *
