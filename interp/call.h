@@ -56,7 +56,7 @@ TL_MUST_USE tl_status tl_make_fn(tl_eval *ev, const tl_funcdef *code,
                                  tl_value *out);
 
 /* The `self` that a FIELD reference means in the running frame, borrowed. */
-tl_module *tl_ref_self(tl_eval *ev, const tl_ref *ref);
+tl_module *tl_ref_self(tl_eval *ev, const tl_ref_info *ref);
 
 /* Report E0215 if the C stack is nearly used up. */
 TL_MUST_USE tl_status tl_check_stack(tl_eval *ev, tl_span span);

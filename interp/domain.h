@@ -24,6 +24,9 @@ struct tl_domain {
     const char *name;
     bool has_data; /* TENSOR values may be read and written in place */
 
+    /* The context of sizes. */
+    tl_infer *(*infer)(tl_eval *ev);
+
     /* Run or record `op`; eats `in` (TENSOR or NODE values), gives op->nout
      * values. */
     tl_status (*apply)(tl_eval *ev, tl_op op, tl_value *in, int nin,
@@ -32,11 +35,22 @@ struct tl_domain {
     /* A host value out of a tensor of one element; may be UNKNOWN. */
     tl_status (*read)(tl_eval *ev, tl_value t, tl_value *out);
 
-    /* An `if` whose condition is not known: evaluate both arms and join what
-     * they assign.  `else_arm` may be NULL. */
-    tl_status (*branch)(tl_eval *ev, tl_value cond, const tl_ast *node,
-                        const tl_ast *then_arm, const tl_ast *else_arm,
-                        tl_flow *flow);
+    /* An `if` whose arm number `arm` has the unknown condition `cond` (those
+     * before it are false): evaluate that arm and the rest, and join what
+     * they assign. */
+    tl_status (*branch)(tl_eval *ev, tl_value cond, const tl_ast_if *node,
+                        uint32_t arm, tl_flow *flow);
+
+    /* `a if cond else b` with a condition that is not known. */
+    tl_status (*choose)(tl_eval *ev, const tl_ast *then, const tl_ast *other,
+                        tl_value *out);
+
+    /* *v becomes what may be *v or `other` (borrowed). */
+    tl_status (*join)(tl_eval *ev, tl_value *v, tl_value other);
+
+    /* Should a loop over this value be evaluated by `loop` (below) rather
+     * than turn by turn?  UNKNOWN always is. */
+    bool (*fold_loop)(tl_eval *ev, tl_value iterable);
 
     /* A loop whose number of turns is not known, or too long to unroll:
      * evaluate the body to a fixed point.  For a `for`, `item` is the value
@@ -56,24 +70,16 @@ struct tl_domain {
     tl_status (*cell_get)(tl_eval *ev, tl_cell *cell, tl_value *out);
     tl_status (*cell_set)(tl_eval *ev, tl_cell *cell, tl_value v);
 
-    /* Enter and leave a grad block; leave gives one gradient for each target
-     * (grad.h). */
+    /* Enter and leave a grad block; leave gives one gradient for each leaf of
+     * each target, in order, and the finite flag of a scaled block.  abandon
+     * ends an entered block that failed or was left. */
     tl_status (*grad_enter)(tl_eval *ev, tl_gradblk *block);
     tl_status (*grad_leave)(tl_eval *ev, tl_gradblk *block, tl_value loss,
-                            tl_value *grads);
+                            tl_value *grads, tl_value *finite);
+    void (*grad_abandon)(tl_eval *ev, tl_gradblk *block);
 };
 
 extern const tl_domain tl_domain_concrete;
 extern const tl_domain tl_domain_shape;
-
-/* Run the shape pass for a call of `fn` with the values in `slots` if its
- * signature is new (LANGUAGE.md 3.5); reports what is found.  Called by the
- * concrete domain before each call of a program function. */
-TL_MUST_USE tl_status tl_shape_check_call(tl_eval *ev, const tl_fn *fn,
-                                          tl_module *self, tl_args *args);
-
-/* The shape pass over a unit's top-level statements, before they run. */
-TL_MUST_USE tl_status tl_shape_check_unit(tl_eval *ev, tl_namespace *ns,
-                                          const tl_ast *block);
 
 #endif

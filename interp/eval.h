@@ -33,6 +33,7 @@ struct tl_namespace {
     tl_unit **units; /* parsed texts: code of its functions */
     size_t nunits;
     bool loading;   /* its top level is running: an import now is a cycle */
+    tl_namespace *next; /* all of a context, which owns them */
 };
 
 /* One activation: of a function, method, constructor, test or top level. */
@@ -45,6 +46,8 @@ struct tl_frame {
     int real;            /* dtype of `real` in this signature, or -1 */
     tl_namespace *ns;    /* whose globals */
     tl_span call;        /* where the caller called */
+    tl_value partial;    /* shape domain: joined results of arms that have
+                            returned; else EMPTY */
 };
 
 /* How a statement ended. */
@@ -93,8 +96,11 @@ struct tl_eval {
     /* imported files by path, and built-in tables */
     tl_map imports; /* tl_sym * -> tl_namespace * */
     struct tl_builtin_table *builtins;
+    const struct tl_args *call_args; /* of the built-in that runs: what was
+                                        written (save names its files so) */
     struct tl_sig_cache *checked; /* signatures that passed the shape pass */
     tl_namespace *main_ns;
+    tl_namespace *all_ns; /* owned */
     const tl_eval_options *options;
     /* output of print; set by the REPL, tests and the notebook */
     tl_status (*write)(void *arg, const char *s, size_t len);
@@ -118,6 +124,19 @@ TL_MUST_USE tl_status tl_eval_text(tl_eval *ev, tl_namespace *ns,
                                    const char *name, const char *text,
                                    size_t len, tl_value *out,
                                    bool *incomplete);
+
+/* Run one `test "title":` block. */
+TL_MUST_USE tl_status tl_eval_test(tl_eval *ev, tl_namespace *ns,
+                                   const tl_ast *test);
+
+/* Call the function marked @main with the options' main_args ("--n=3").
+ * E0720 for a flag that it does not have or a value that does not fit. */
+TL_MUST_USE tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns,
+                                   const tl_funcdef *main);
+
+/* Import a file by the names between its dots; the namespace is borrowed. */
+TL_MUST_USE tl_status tl_eval_import_path(tl_eval *ev, const char *dotted,
+                                          tl_span span, tl_namespace **out);
 
 TL_MUST_USE tl_status tl_namespace_new(tl_namespace **out, tl_eval *ev,
                                        const char *name, const char *path);
@@ -167,7 +186,8 @@ typedef struct tl_args {
     tl_value *kw;
     size_t nkw;
     tl_span span;           /* the call */
-    const tl_ast *const *exprs; /* of pos then kw, or NULL: what was written */
+    const tl_ast *const *exprs;    /* what was written for pos, or NULL */
+    const tl_ast *const *kw_exprs; /* and for kw */
 } tl_args;
 
 /* Call anything that can be called. */

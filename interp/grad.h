@@ -44,6 +44,20 @@ struct tl_gradblk {
     tl_span span;
 };
 
+/* Number of gradients of a block: leaves of all targets. */
+size_t tl_grad_count(const tl_gradblk *block);
+
+/* The concrete domain's blocks (domain.h). */
+TL_MUST_USE tl_status tl_grad_enter_concrete(tl_eval *ev, tl_gradblk *b);
+TL_MUST_USE tl_status tl_grad_leave_concrete(tl_eval *ev, tl_gradblk *b,
+                                             tl_value loss, tl_value *grads,
+                                             tl_value *finite);
+void tl_grad_abandon_concrete(tl_eval *ev, tl_gradblk *b);
+
+/* Zeros of the type of a cell; initialises nothing. */
+TL_MUST_USE tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell,
+                                         tl_value *out);
+
 /* Run `g = grad loss wrt targets [with scaler]: block`. */
 TL_MUST_USE tl_status tl_eval_grad(tl_eval *ev, const tl_ast *node,
                                    tl_value *out, tl_flow *flow);
@@ -53,8 +67,8 @@ TL_MUST_USE tl_status tl_eval_grad(tl_eval *ev, const tl_ast *node,
 TL_MUST_USE tl_status tl_grad_cell_leaf(tl_eval *ev, tl_cell *cell,
                                         tl_value *out);
 
-/* Call a function that has a backward clause. */
-TL_MUST_USE tl_status tl_call_custom(tl_eval *ev, tl_fn *fn, tl_frame *frame,
+/* Run the body of a function with a backward clause in the running frame. */
+TL_MUST_USE tl_status tl_call_custom(tl_eval *ev, const tl_funcdef *fn,
                                      tl_value *out);
 
 #endif

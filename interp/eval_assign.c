@@ -1,0 +1,374 @@
+/* eval_assign.c - writing to names, paths and indices.
+ *
+ * Values are immutable, so x[i] = v makes a new container and binds x to it;
+ * the write happens in place when the container was not shared, for which
+ * the old value is taken out of its slot first wherever nothing can see the
+ * slot meanwhile (ast.h: ref.last of a target). */
+#include "interp/builtin.h"
+#include "interp/container.h"
+#include "interp/domain.h"
+#include "interp/eval_impl.h"
+#include "runtime/base/mem.h"
+
+/* Make room for global number `index`. */
+static tl_status globals_grow(tl_eval *ev, tl_namespace *ns, uint32_t index)
+{
+    if (index < ns->nslots) {
+        return TL_OK;
+    }
+    size_t n = (size_t)index + 16;
+    tl_value *slots = tl_realloc(ns->slots, n * sizeof(*slots));
+
+    if (slots == NULL) {
+        return tl_fail_memory(ev->diag, "a top-level name",
+                              n * sizeof(*slots));
+    }
+    for (size_t i = ns->nslots; i < n; i++) {
+        slots[i] = tl_empty();
+    }
+    ns->slots = slots;
+    ns->nslots = n;
+    return TL_OK;
+}
+
+static void replace(tl_value *slot, tl_value v)
+{
+    tl_value old = *slot;
+
+    *slot = v;
+    tl_unref(old);
+}
+
+tl_status tl_bind_ref_take(tl_eval *ev, const tl_ref_info *ref, tl_span span,
+                           tl_value v)
+{
+    tl_frame *f = ev->frame;
+    tl_status st = TL_OK;
+
+    switch ((tl_ref_kind)ref->kind) {
+    case TL_REF_LOCAL:
+        replace(&f->slots[ref->index], v);
+        return TL_OK;
+    case TL_REF_GLOBAL:
+        st = globals_grow(ev, f->ns, ref->index);
+        if (st == TL_OK) {
+            replace(&f->ns->slots[ref->index], v);
+            return TL_OK;
+        }
+        break;
+    case TL_REF_FIELD:
+        return tl_module_init_field_take(ev, tl_ref_self(ev, ref), ref->index,
+                                         span, v);
+    default:
+        st = tl_fail_at(ev->diag, TL_E0212, span,
+                        "this name cannot be assigned here");
+        break;
+    }
+    tl_unref(v);
+    return st;
+}
+
+/* ---- unpacking ---------------------------------------------------------------- */
+
+static tl_status unpack_count(tl_eval *ev, const tl_ast *target, size_t want,
+                              bool more_ok, size_t got)
+{
+    return tl_fail_at(ev->diag, TL_E0219, target->span,
+                      "cannot unpack %zu value%s into %s%zu name%s", got,
+                      got == 1 ? "" : "s", more_ok ? "at least " : "", want,
+                      want == 1 ? "" : "s");
+}
+
+/* All items of `v` as a list. */
+static tl_status collect_take(tl_eval *ev, tl_value v, tl_value *out)
+{
+    tl_value list = tl_empty();
+    tl_iter iter = {0};
+    bool more;
+    tl_status st = tl_seq_new_take(&list, TL_V_LIST, NULL, 0, ev->diag);
+
+    if (st != TL_OK) {
+        tl_unref(v);
+        return st;
+    }
+    st = tl_iter_init_take(ev, v, &iter);
+    while (st == TL_OK) {
+        tl_value item = tl_empty();
+
+        st = tl_iter_next(ev, &iter, &more, &item);
+        if (st != TL_OK || !more) {
+            break;
+        }
+        st = tl_list_push_take(list.seq, item, ev->diag);
+    }
+    tl_iter_fini(&iter);
+    if (st != TL_OK) {
+        tl_unref(list);
+        return st;
+    }
+    *out = list;
+    return TL_OK;
+}
+
+/* The part of `all` that target `i` of `n` gets; `star` is the index of the
+ * starred target, or n. */
+static tl_status unpack_part(tl_eval *ev, const tl_seq *all, uint32_t i,
+                             uint32_t n, uint32_t star, tl_value *out)
+{
+    size_t extra = star < n ? all->len - (n - 1) : 0;
+
+    if (i != star) {
+        size_t at = i < star ? i : i + extra - 1;
+
+        *out = tl_ref(all->items[at]);
+        return TL_OK;
+    }
+    tl_value list = tl_empty();
+    tl_status st = tl_seq_new_take(&list, TL_V_LIST, NULL, 0, ev->diag);
+
+    for (size_t k = 0; k < extra && st == TL_OK; k++) {
+        st = tl_list_push_take(list.seq, tl_ref(all->items[i + k]),
+                               ev->diag);
+    }
+    if (st != TL_OK) {
+        tl_unref(list);
+        return st;
+    }
+    *out = list;
+    return TL_OK;
+}
+
+static tl_status assign_all_unknown(tl_eval *ev, const tl_kids *targets)
+{
+    for (uint32_t i = 0; i < targets->len; i++) {
+        const tl_ast *t = targets->items[i];
+
+        if (t->kind == TL_AST_STAR) {
+            t = TL_AST(star, t)->value;
+        }
+        TL_TRY(tl_eval_assign_take(ev, t, tl_unknown()));
+    }
+    return TL_OK;
+}
+
+static tl_status assign_unpack(tl_eval *ev, const tl_ast *target,
+                               const tl_kids *targets, tl_value v)
+{
+    uint32_t n = targets->len, star = n;
+    tl_value all = tl_empty();
+
+    if (v.tag == TL_V_UNKNOWN) {
+        return assign_all_unknown(ev, targets);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (targets->items[i]->kind == TL_AST_STAR) {
+            star = i;
+        }
+    }
+    if (v.tag == TL_V_LIST || v.tag == TL_V_TUPLE) {
+        all = v;
+    } else {
+        tl_status st = collect_take(ev, v, &all);
+
+        if (st != TL_OK) {
+            tl_diag_at(ev->diag, target->span);
+            return st;
+        }
+    }
+    tl_status st = TL_OK;
+    size_t got = all.seq->len;
+
+    if (star < n ? got + 1 < n : got != n) {
+        st = unpack_count(ev, target, star < n ? n - 1 : n, star < n, got);
+    }
+    for (uint32_t i = 0; i < n && st == TL_OK; i++) {
+        const tl_ast *t = targets->items[i];
+        tl_value part = tl_empty();
+
+        st = unpack_part(ev, all.seq, i, n, star, &part);
+        if (st == TL_OK) {
+            t = t->kind == TL_AST_STAR ? TL_AST(star, t)->value : t;
+            st = tl_eval_assign_take(ev, t, part);
+        }
+    }
+    tl_unref(all);
+    return st;
+}
+
+/* ---- paths and indices --------------------------------------------------------- */
+
+static tl_status assign_attr(tl_eval *ev, const tl_ast_attr *t, tl_value v)
+{
+    tl_value obj = tl_empty();
+    tl_status st = tl_eval_expr(ev, t->object, &obj);
+
+    if (st != TL_OK) {
+        tl_unref(v);
+        return st;
+    }
+    switch (obj.tag) {
+    case TL_V_MODULE:
+        st = tl_module_set_attr_take(ev, obj.module, t->name, v);
+        tl_unref(obj);
+        break;
+    case TL_V_RECORD:
+        st = tl_record_with_take(ev, obj, t->name, v, &obj);
+        if (st == TL_OK) {
+            return tl_eval_assign_take(ev, t->object, obj);
+        }
+        break;
+    case TL_V_UNKNOWN:
+        tl_unref(v);
+        break;
+    default:
+        st = tl_fail_at(ev->diag, TL_E0212, t->name_at,
+                        "a field of %s cannot be assigned",
+                        tl_value_type_str(obj).s);
+        tl_unref(v);
+        tl_unref(obj);
+        break;
+    }
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, t->name_at);
+    }
+    return st;
+}
+
+/* Evaluate the container that is about to be replaced.  A host container at
+ * top level is taken out of its slot; *slot is where it has to go back if
+ * the write fails. */
+static tl_status read_container(tl_eval *ev, const tl_ast *e, tl_value *out,
+                                tl_value **slot)
+{
+    *slot = NULL;
+    if (e->kind == TL_AST_NAME && TL_AST(name, e)->ref.kind == TL_REF_GLOBAL) {
+        tl_namespace *ns = ev->frame->ns;
+        uint32_t i = TL_AST(name, e)->ref.index;
+
+        if (i < ns->nslots && (ns->slots[i].tag == TL_V_LIST ||
+                               ns->slots[i].tag == TL_V_DICT)) {
+            *slot = &ns->slots[i];
+            *out = ns->slots[i];
+            ns->slots[i] = tl_empty();
+            return TL_OK;
+        }
+    }
+    return tl_eval_expr(ev, e, out);
+}
+
+/* Does v[sub] = ... succeed on a host container, memory apart? */
+static tl_status check_put(tl_eval *ev, tl_value v, const tl_value *subs,
+                           size_t n)
+{
+    tl_value old = tl_empty();
+
+    if (v.tag != TL_V_LIST || n != 1) {
+        return TL_OK;
+    }
+    tl_status st = tl_container_index(v, subs[0], &old, ev->diag);
+
+    tl_unref(old);
+    return st;
+}
+
+static tl_status assign_index(tl_eval *ev, const tl_ast_index *t, tl_value v)
+{
+    tl_value subs[TL_MAX_SUBSCRIPTS], c = tl_empty(), *slot = NULL;
+    size_t n = t->items.len;
+    tl_status st;
+
+    if (n > TL_MAX_SUBSCRIPTS) {
+        tl_unref(v);
+        return tl_fail_at(ev->diag, TL_E0304, t->base.span,
+                          "more than %d indices", TL_MAX_SUBSCRIPTS);
+    }
+    st = tl_eval_subscripts(ev, t, subs);
+    if (st != TL_OK) {
+        tl_unref(v);
+        return st;
+    }
+    st = read_container(ev, t->object, &c, &slot);
+    if (st == TL_OK && slot != NULL) {
+        st = check_put(ev, c, subs, n);
+        if (st != TL_OK) {
+            *slot = c;
+            c = tl_empty();
+        }
+    }
+    if (st != TL_OK) {
+        tl_unref(v);
+        tl_unref_all(subs, n);
+        tl_diag_at(ev->diag, t->base.span);
+        return st;
+    }
+    ev->rt->span = t->base.span;
+    st = tl_eval_index_put_take(ev, c, subs, n, v, &c);
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, t->base.span);
+        return st;
+    }
+    return tl_eval_assign_take(ev, t->object, c);
+}
+
+tl_status tl_eval_assign_take(tl_eval *ev, const tl_ast *target, tl_value v)
+{
+    switch ((tl_ast_kind)target->kind) {
+    case TL_AST_NAME:
+        return tl_bind_ref_take(ev, &TL_AST(name, target)->ref, target->span,
+                                v);
+    case TL_AST_TUPLE:
+        return assign_unpack(ev, target, &TL_AST(tuple, target)->items, v);
+    case TL_AST_LIST:
+        return assign_unpack(ev, target, &TL_AST(list, target)->items, v);
+    case TL_AST_ATTR:
+        return assign_attr(ev, TL_AST(attr, target), v);
+    case TL_AST_INDEX:
+        return assign_index(ev, TL_AST(index, target), v);
+    default:
+        tl_unref(v);
+        return tl_fail_at(ev->diag, TL_E0114, target->span,
+                          "this cannot be assigned");
+    }
+}
+
+/* ---- target op= value ---------------------------------------------------------- */
+
+/* May a failing `a op b` be noticed after the slot of `a` was emptied?  Two
+ * lists or strings only run out of memory. */
+static bool concat_safe(const tl_ast_aug *n, tl_value a, tl_value b)
+{
+    return n->op == TL_OP_ADD && a.tag == b.tag && a.tag == TL_V_LIST;
+}
+
+static tl_status aug_read(tl_eval *ev, const tl_ast_aug *n, tl_value rhs,
+                          tl_value *out)
+{
+    if (n->target->kind == TL_AST_NAME) {
+        const tl_ref_info *ref = &TL_AST(name, n->target)->ref;
+        tl_namespace *ns = ev->frame->ns;
+
+        if (ref->kind == TL_REF_GLOBAL && ref->index < ns->nslots &&
+            concat_safe(n, ns->slots[ref->index], rhs)) {
+            *out = ns->slots[ref->index];
+            ns->slots[ref->index] = tl_empty();
+            return TL_OK;
+        }
+    }
+    return tl_eval_expr(ev, n->target, out);
+}
+
+tl_status tl_eval_aug(tl_eval *ev, const tl_ast_aug *n, tl_flow *flow)
+{
+    tl_value a = tl_empty(), b = tl_empty(), r = tl_empty();
+
+    TL_TRY(tl_eval_rhs(ev, n->value, &b, flow));
+    tl_status st = aug_read(ev, n, b, &a);
+
+    if (st != TL_OK) {
+        tl_unref(b);
+        return st;
+    }
+    TL_TRY(tl_eval_binary_nodes(ev, n->op, n->target, a, n->value, b,
+                                n->base.span, &r));
+    return tl_eval_assign_take(ev, n->target, r);
+}

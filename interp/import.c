@@ -1,0 +1,288 @@
+/* import.c - files of the program and of the library.
+ *
+ * `import a.b` is a/b.tl beside the importing file, then below a folder of
+ * TLANG_PATH, then in the library.  A file runs once, with data, whatever the
+ * domain is that met the import; no tape sees it. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "interp/builtin.h"
+#include "interp/domain.h"
+#include "interp/eval_impl.h"
+#include "interp/stdlib.h"
+#include "runtime/io/file.h"
+
+static bool file_exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static const tl_stdlib_file *stdlib_find(const char *dotted)
+{
+    for (size_t i = 0; i < tl_stdlib_count; i++) {
+        if (strcmp(tl_stdlib_files[i].name, dotted) == 0) {
+            return &tl_stdlib_files[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *stdlib_nearest(const char *dotted)
+{
+    const char *names[64];
+    size_t n = 0;
+
+    for (; n < tl_stdlib_count && n < 64; n++) {
+        names[n] = tl_stdlib_files[n].name;
+    }
+    return tl_nearest(dotted, names, n);
+}
+
+/* Folder of the importing file, with its "/", or "". */
+static void add_folder(tl_buf *buf, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash != NULL) {
+        tl_buf_add(buf, path, (size_t)(slash - path) + 1);
+    }
+}
+
+static void add_dotted(tl_buf *buf, const char *dotted)
+{
+    for (const char *p = dotted; *p != '\0'; p++) {
+        tl_buf_putc(buf, *p == '.' ? '/' : *p);
+    }
+    tl_buf_puts(buf, ".tl");
+}
+
+typedef struct found {
+    const char *text; /* of the library, or NULL: read `path` */
+    size_t len;
+    tl_buf path;
+    tl_buf tried;
+} found;
+
+static bool try_path(found *f)
+{
+    if (!f->path.failed && file_exists(tl_buf_str(&f->path))) {
+        return true;
+    }
+    tl_buf_printf(&f->tried, "%s%s", f->tried.len > 0 ? ", " : "",
+                  tl_buf_str(&f->path));
+    tl_buf_clear(&f->path);
+    return false;
+}
+
+static bool find(tl_eval *ev, const char *dotted, found *f)
+{
+    const char *dirs = getenv("TLANG_PATH");
+
+    add_folder(&f->path, ev->frame != NULL ? ev->frame->ns->path->data : "");
+    add_dotted(&f->path, dotted);
+    if (try_path(f)) {
+        return true;
+    }
+    while (dirs != NULL && *dirs != '\0') {
+        size_t n = strcspn(dirs, ":");
+
+        tl_buf_add(&f->path, dirs, n);
+        tl_buf_putc(&f->path, '/');
+        add_dotted(&f->path, dotted);
+        if (n > 0 && try_path(f)) {
+            return true;
+        }
+        tl_buf_clear(&f->path);
+        dirs += n + (dirs[n] == ':');
+    }
+    const tl_stdlib_file *lib = stdlib_find(dotted);
+
+    if (lib != NULL) {
+        f->text = lib->text;
+        f->len = lib->len;
+        tl_buf_printf(&f->path, "stdlib/%s", lib->name);
+        return true;
+    }
+    return false;
+}
+
+/* The names of the imports that are running, for E0213. */
+static tl_status cycle(tl_eval *ev, const char *dotted, tl_span span)
+{
+    tl_buf chain;
+
+    tl_buf_init(&chain);
+    for (tl_frame *f = ev->frame; f != NULL; f = f->caller) {
+        if (f->ns->loading && f->fn->kind == TL_FUNC_UNIT) {
+            tl_buf_printf(&chain, "%s <- ", f->ns->name->data);
+        }
+    }
+    tl_status st = tl_fail_at(ev->diag, TL_E0213, span,
+                              "import cycle: %s <- %s", dotted,
+                              tl_buf_str(&chain));
+
+    tl_buf_fini(&chain);
+    return st;
+}
+
+/* Run the file's top level with data, whatever is going on around. */
+static tl_status run_file(tl_eval *ev, tl_namespace *ns, const char *text,
+                          size_t len)
+{
+    const tl_domain *domain = ev->domain;
+    int no_check = ev->no_check;
+    bool muted = ev->diag->muted;
+    tl_value ret = ev->ret;
+    const tl_eval_options *options = ev->options;
+    tl_eval_options run = options != NULL ? *options : (tl_eval_options){0};
+
+    run.check_only = false;
+    ev->options = &run;
+    ev->domain = &tl_domain_concrete;
+    ev->no_check = 0;
+    ev->diag->muted = false;
+    ev->ret = tl_empty();
+    ev->rt->no_grad++;
+    ns->loading = true;
+    tl_status st = tl_eval_text(ev, ns, ns->path->data, text, len, NULL,
+                                NULL);
+
+    ns->loading = false;
+    ev->rt->no_grad--;
+    tl_unref(ev->ret);
+    ev->ret = ret;
+    ev->diag->muted = muted;
+    ev->no_check = no_check;
+    ev->domain = domain;
+    ev->options = options;
+    return st;
+}
+
+static tl_status load(tl_eval *ev, const char *dotted, const tl_sym *key,
+                      found *f, tl_namespace **out)
+{
+    tl_bytes text = {0};
+    tl_status st = TL_OK;
+    const char *dot = strrchr(dotted, '.');
+
+    if (f->text == NULL) {
+        st = tl_file_read(tl_buf_str(&f->path), 0, &text, ev->diag);
+    }
+    if (st == TL_OK) {
+        st = tl_namespace_new(out, ev, dot != NULL ? dot + 1 : dotted,
+                              tl_buf_str(&f->path));
+    }
+    if (st == TL_OK && !tl_map_set(&ev->imports, key, *out)) {
+        st = tl_fail_memory(ev->diag, "an import", 0);
+    }
+    if (st == TL_OK) {
+        st = run_file(ev, *out, f->text != NULL ? f->text : text.data,
+                      f->text != NULL ? f->len : text.size);
+        if (st != TL_OK) { /* may be mended and tried again in a REPL */
+            tl_map_remove(&ev->imports, key);
+        }
+    }
+    tl_bytes_fini(&text);
+    return st;
+}
+
+tl_status tl_eval_import_path(tl_eval *ev, const char *dotted, tl_span span,
+                              tl_namespace **out)
+{
+    found f = {0};
+    tl_status st = TL_OK;
+
+    tl_buf_init(&f.path);
+    tl_buf_init(&f.tried);
+    if (!find(ev, dotted, &f)) {
+        st = tl_fail_at(ev->diag, TL_E0214, span, "there is no module `%s`",
+                        dotted);
+        tl_diag_note(ev->diag, "tried %s, and the library",
+                     tl_buf_str(&f.tried));
+        const char *near = stdlib_nearest(dotted);
+
+        if (near != NULL) {
+            tl_diag_help(ev->diag, "%s", near);
+        }
+        goto out;
+    }
+    const tl_sym *key = tl_intern_get(ev->lang->names, f.path.data,
+                                      f.path.len);
+
+    if (key == NULL) {
+        st = tl_fail_memory(ev->diag, "an import", f.path.len);
+        goto out;
+    }
+    tl_namespace *ns = tl_map_get(&ev->imports, key, NULL);
+
+    if (ns != NULL && ns->loading) {
+        st = cycle(ev, dotted, span);
+    } else if (ns == NULL) {
+        st = load(ev, dotted, key, &f, &ns);
+    }
+    if (st == TL_OK) {
+        *out = ns;
+    }
+out:
+    tl_buf_fini(&f.path);
+    tl_buf_fini(&f.tried);
+    return st;
+}
+
+/* The dotted text of a path. */
+static void dotted_path(const tl_path *path, tl_buf *buf)
+{
+    for (uint32_t i = 0; i < path->len; i++) {
+        tl_buf_printf(buf, "%s%s", i > 0 ? "." : "", path->names[i]->text);
+    }
+}
+
+static tl_status import_path(tl_eval *ev, const tl_path *path, tl_span span,
+                             tl_namespace **out)
+{
+    tl_buf buf;
+
+    tl_buf_init(&buf);
+    dotted_path(path, &buf);
+    tl_status st = tl_eval_import_path(ev, tl_buf_str(&buf), span, out);
+
+    tl_buf_fini(&buf);
+    return st;
+}
+
+tl_status tl_eval_import(tl_eval *ev, const tl_ast_import *n)
+{
+    for (uint32_t i = 0; i < n->names.len; i++) {
+        const tl_ast_import_name *p = TL_AST(import_name, n->names.items[i]);
+        tl_namespace *ns = NULL;
+
+        TL_TRY(import_path(ev, &p->path, p->base.span, &ns));
+        ns->obj.refs++;
+        TL_TRY(tl_bind_ref_take(ev, &p->target, p->base.span,
+                                tl_obj_value_take(ns)));
+    }
+    return TL_OK;
+}
+
+tl_status tl_eval_from(tl_eval *ev, const tl_ast_from *n)
+{
+    tl_namespace *ns = NULL;
+
+    TL_TRY(import_path(ev, &n->path, n->base.span, &ns));
+    for (uint32_t i = 0; i < n->names.len; i++) {
+        const tl_ast_from_name *p = TL_AST(from_name, n->names.items[i]);
+        tl_value v = tl_empty();
+        tl_value from = {.tag = TL_V_NAMESPACE, .ns = ns};
+        tl_status st = tl_eval_attr(ev, from, p->name, &v);
+
+        if (st != TL_OK) {
+            tl_diag_at(ev->diag, p->base.span);
+            return st;
+        }
+        TL_TRY(tl_bind_ref_take(ev, &p->target, p->base.span, v));
+    }
+    return TL_OK;
+}
