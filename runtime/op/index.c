@@ -110,6 +110,29 @@ static bool neighbours(unsigned axes)
     return (axes & (axes + (axes & -axes))) == 0;
 }
 
+/* `s` with axes of size 1 in front, up to `rank`. */
+static tl_shape padded(const tl_shape *s, int rank)
+{
+    tl_shape out = {.rank = rank};
+
+    for (int i = 0; i < rank; i++) {
+        int from = i - (rank - s->rank);
+
+        out.dim[i] = from < 0 ? tl_dim_num(1) : s->dim[from];
+    }
+    return out;
+}
+
+/* Index tensors broadcast as in NumPy: [N, 1] with [M] is a grid. */
+static tl_status join_index(tl_infer *cx, tl_shape *picked,
+                            const tl_shape *index)
+{
+    int rank = picked->rank > index->rank ? picked->rank : index->rank;
+    tl_shape a = padded(picked, rank), b = padded(index, rank);
+
+    return tl_shape_broadcast(cx, picked, &a, &b);
+}
+
 /* Shape of x[...] for the index tensors `index[0 .. n)`. */
 static tl_status indexed_shape(tl_infer *cx, const tl_ttype *x,
                                const tl_ttype *index, int n,
@@ -125,7 +148,7 @@ static tl_status indexed_shape(tl_infer *cx, const tl_ttype *x,
     }
     for (int i = 0; i < n; i++) {
         TL_TRY(tl_infer_index(cx, "an index", &index[i]));
-        TL_TRY(tl_shape_broadcast(cx, &picked, &picked, &index[i].shape));
+        TL_TRY(join_index(cx, &picked, &index[i].shape));
     }
     if (picked.rank + x->shape.rank - n > TL_MAX_RANK) {
         return tl_fail(cx->diag, TL_E0316, "an index expression of %s has "
