@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interp/dict.h"
+#include "interp/free.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -297,6 +298,14 @@ static tl_status walk_value(walk *w, tl_value v)
 }
 
 /* ---- selections -------------------------------------------------------- */
+
+void tl_select_free(tl_obj *obj)
+{
+    tl_select *s = (tl_select *)obj;
+
+    tl_unref(s->root);
+    tl_unref((tl_value){.tag = TL_V_STR, .str = s->glob});
+}
 
 bool tl_glob_match(const char *glob, const char *path)
 {

@@ -7,6 +7,7 @@
 
 #include "interp/domain.h"
 #include "interp/free.h"
+#include "interp/grad.h"
 #include "runtime/base/mem.h"
 
 static tl_value str_value(tl_str *s)
@@ -212,8 +213,7 @@ static tl_status zeros_of_cell(tl_eval *ev, tl_cell *cell, tl_value *out)
     tl_status st;
 
     if (ev->domain->has_data) {
-        TL_TRY(tl_cell_type(ev, cell, &type));
-        return tl_zeros(ev, &type, out);
+        return tl_eval_cell_zeros(ev, cell, out);
     }
     TL_TRY(tl_cell_read(ev, cell, &v));
     if (v.tag == TL_V_UNKNOWN) {
@@ -223,6 +223,14 @@ static tl_status zeros_of_cell(tl_eval *ev, tl_cell *cell, tl_value *out)
     st = tl_eval_type(ev, v, &type);
     tl_unref(v);
     TL_TRY(st);
+    return tl_zeros(ev, &type, out);
+}
+
+tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell, tl_value *out)
+{
+    tl_ttype type;
+
+    TL_TRY(tl_cell_type(ev, cell, &type));
     return tl_zeros(ev, &type, out);
 }
 
