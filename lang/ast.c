@@ -49,18 +49,18 @@ const tl_ast_info *tl_ast_info_get(tl_ast_kind kind)
     return infos[kind]();
 }
 
-const char *tl_op_text(tl_op op)
+const char *tl_op_text(tl_oper op)
 {
     static const char *const texts[] = {
 #define OPERATOR(NAME, text) text,
 #include "lang/ast.def"
     };
 
-    TL_CHECK((unsigned)op < TL_OP_COUNT);
+    TL_CHECK((unsigned)op < TL_OPER_COUNT);
     return texts[op];
 }
 
-static bool visit_list(const tl_list *list, tl_ast_visit_fn *visit, void *arg)
+static bool visit_list(const tl_kids *list, tl_ast_visit_fn *visit, void *arg)
 {
     for (uint32_t i = 0; i < list->len; i++) {
         if (!visit(arg, list->items[i])) {
@@ -70,7 +70,7 @@ static bool visit_list(const tl_list *list, tl_ast_visit_fn *visit, void *arg)
     return true;
 }
 
-bool tl_ast_children(const tl_node *node, tl_ast_visit_fn *visit, void *arg)
+bool tl_ast_children(const tl_ast *node, tl_ast_visit_fn *visit, void *arg)
 {
     const tl_ast_info *info = tl_ast_info_get(node->kind);
 
@@ -78,7 +78,7 @@ bool tl_ast_children(const tl_node *node, tl_ast_visit_fn *visit, void *arg)
         const void *field = (const char *)node + info->fields[i].offset;
 
         if (info->fields[i].kind == TL_AST_F_KID) {
-            tl_node *kid = *(tl_node *const *)field;
+            tl_ast *kid = *(tl_ast *const *)field;
 
             if (kid && !visit(arg, kid)) {
                 return false;

@@ -1,7 +1,7 @@
 /* ast.h - the syntax tree.
  *
  * A tree belongs to its unit (parse.h) and lives in the unit's arena: nobody
- * frees a node.  Every node begins with a tl_node: its kind, its nesting
+ * frees a node.  Every node begins with a tl_ast: its kind, its nesting
  * depth and the bytes that it covers.  The kinds, their fields and the order
  * in which they are evaluated stand in ast.def; the structure of KIND is
  * tl_ast_<type>:
@@ -10,7 +10,7 @@
  *         const tl_ast_call *call = TL_AST(call, node);
  *         ... call->callee, call->args.items[i] ...
  *
- * The parser makes the tree, tl_resolve (scope.h) fills in the tl_ref of
+ * The parser makes the tree, tl_resolve (scope.h) fills in the tl_ref_info of
  * each name, and a tl_funcdef for each function-like node.  After that a tree
  * never changes, and any number of threads may read it.
  *
@@ -37,23 +37,23 @@ typedef enum tl_ast_kind {
     TL_AST_COUNT
 } tl_ast_kind;
 
-typedef enum tl_op {
+typedef enum tl_oper {
 #define OPERATOR(NAME, text) TL_OP_##NAME,
 #include "lang/ast.def"
-    TL_OP_COUNT
-} tl_op;
+    TL_OPER_COUNT
+} tl_oper;
 
-typedef struct tl_node {
+typedef struct tl_ast {
     uint8_t kind;   /* tl_ast_kind */
     bool paren;     /* an expression written in parentheses */
     uint16_t depth; /* of the tree below: 1 for a leaf */
     tl_span span;
-} tl_node;
+} tl_ast;
 
-typedef struct tl_list {
-    tl_node **items;
+typedef struct tl_kids {
+    tl_ast **items;
     uint32_t len;
-} tl_list;
+} tl_kids;
 
 typedef struct tl_text {
     const char *s; /* NUL-terminated; may hold NULs as well */
@@ -92,36 +92,39 @@ typedef enum tl_field_class {
 #define TL_FIELD_IS_CELL(c)                                                  \
     ((c) == TL_FIELD_PARAM || (c) == TL_FIELD_BUFFER || (c) == TL_FIELD_HOST)
 
-/* tl_ref.self when `self` is slot 0 of the running frame. */
+/* tl_ref_info.self when `self` is slot 0 of the running frame. */
 #define TL_SELF_SLOT UINT32_MAX
 
-typedef struct tl_ref {
+typedef struct tl_ref_info {
     uint8_t kind;        /* tl_ref_kind */
     uint8_t field_class; /* FIELD only */
     /* LOCAL reads: on no path is the slot read again before it is written,
      * so the reader may move the value out of the slot.  On the root name of
-     * an INDEX or ATTR target, and on the target of an AUG: the slot may be
-     * empty during the write, which puts the new value back.  Inside `try`
-     * a value that the handler, or what follows it, reads is never marked. */
+     * a target x[i]... (indices only), and on a name that is the target of
+     * an AUG: the slot may be empty during the write, which puts the new
+     * value back.  Inside `try` what the handler, or the code after it,
+     * reads is never marked; nor are names in types, parameters' defaults
+     * and conditions, dimension names, `self`, grad targets, and anything in
+     * a function that mentions breakpoint. */
     bool last;
     uint32_t index;
     uint32_t self; /* FIELD: capture that holds `self`, or TL_SELF_SLOT */
-} tl_ref;
+} tl_ref_info;
 
 /* What a function captures when it is made: `outer` is resolved in the
  * enclosing function (LOCAL, CAPTURE, SELF_FN; GLOBAL for a loop variable of
  * the top level).  An unset slot is captured as unset. */
 typedef struct tl_capture {
     const tl_sym *name;
-    tl_ref outer;
+    tl_ref_info outer;
 } tl_capture;
 
 typedef struct tl_fielddef {
     const tl_sym *name;
     tl_field_class class_;
     bool header;         /* a header parameter has this name too */
-    const tl_node *decl; /* PARAM, CELL, DECL, ASSIGN's NAME, or FN */
-    const tl_node *type; /* annotation, or NULL */
+    const tl_ast *decl; /* PARAM, CELL, DECL, ASSIGN's NAME, or FN */
+    const tl_ast *type; /* annotation, or NULL */
 } tl_fielddef;
 
 /* The fields of a module: header parameters first, then the others in the
@@ -168,17 +171,17 @@ typedef struct tl_marks {
 typedef struct tl_funcdef {
     tl_func_kind kind;
     const tl_sym *name;    /* NULL for a lambda, test, unit */
-    const tl_node *node;   /* FN, LAMBDA, MODULE, RECORD, TEST, UNIT */
+    const tl_ast *node;   /* FN, LAMBDA, MODULE, RECORD, TEST, UNIT */
     struct tl_funcdef *outer; /* enclosing one; NULL for a unit */
     tl_moddef *module;     /* methods, constructors and what is nested in
                               them: whose fields are in scope; or NULL */
 
-    tl_list params;           /* PARAM nodes; ref.index is the slot */
-    const tl_node *ret;       /* return type, or NULL */
-    tl_list where;            /* conditions */
-    const tl_node *body;      /* BLOCK; an expression if expr_body;
+    tl_kids params;           /* PARAM nodes; ref.index is the slot */
+    const tl_ast *ret;       /* return type, or NULL */
+    tl_kids where;            /* conditions */
+    const tl_ast *body;      /* BLOCK; an expression if expr_body;
                                  NULL for a record */
-    const tl_node *backward;  /* BACKWARD, or NULL */
+    const tl_ast *backward;  /* BACKWARD, or NULL */
     bool expr_body;
 
     uint32_t nslots;
@@ -204,19 +207,19 @@ typedef struct tl_funcdef {
 
 /* ---- structures of the kinds, from ast.def ----------------------------- */
 
-#define KID(f) tl_node *f;
-#define KIDS(f) tl_list f;
+#define KID(f) tl_ast *f;
+#define KIDS(f) tl_kids f;
 #define SYM(f) const tl_sym *f;
 #define TEXT(f) tl_text f;
-#define OP(f) tl_op f;
+#define OP(f) tl_oper f;
 #define INT(f) int64_t f;
 #define FLOAT(f) double f;
 #define FLAG(f) bool f;
-#define REF(f) tl_ref f;
+#define REF(f) tl_ref_info f;
 #define RAW(t, f) t f;
 #define NODE(KIND, type, fields)                                             \
     typedef struct tl_ast_##type {                                           \
-        tl_node base;                                                        \
+        tl_ast base;                                                        \
         fields                                                               \
     } tl_ast_##type;
 #include "lang/ast.def"
@@ -266,16 +269,16 @@ typedef struct tl_ast_info {
 const tl_ast_info *tl_ast_info_get(tl_ast_kind kind);
 
 /* The operator as written: "+", "not in". */
-const char *tl_op_text(tl_op op);
+const char *tl_op_text(tl_oper op);
 
 /* Call `visit` for each child in field order (NULL children are left out);
  * stops, and returns false, when it returns false. */
-typedef bool tl_ast_visit_fn(void *arg, tl_node *child);
-bool tl_ast_children(const tl_node *node, tl_ast_visit_fn *visit, void *arg);
+typedef bool tl_ast_visit_fn(void *arg, tl_ast *child);
+bool tl_ast_children(const tl_ast *node, tl_ast_visit_fn *visit, void *arg);
 
 /* Append the tree as an S-expression, indented, for tests:
  * (binary + (name x) (int 1)).  With `refs`, resolved names show where they
  * live: (name x local:0 last). */
-void tl_ast_print(const tl_node *node, bool refs, tl_buf *out);
+void tl_ast_print(const tl_ast *node, bool refs, tl_buf *out);
 
 #endif

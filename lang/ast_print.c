@@ -15,7 +15,7 @@ typedef struct printer {
     bool refs;
 } printer;
 
-static void print_node(printer *p, const tl_node *node);
+static void print_node(printer *p, const tl_ast *node);
 
 static void print_text(printer *p, const tl_text *text)
 {
@@ -29,7 +29,7 @@ static void print_text(printer *p, const tl_text *text)
     tl_buf_putc(p->out, '"');
 }
 
-static void print_ref(printer *p, const tl_ref *ref)
+static void print_ref(printer *p, const tl_ref_info *ref)
 {
     static const char *const kinds[] = {"none",   "local", "capture",
                                         "self_fn", "global", "field",
@@ -56,7 +56,7 @@ static void print_ref(printer *p, const tl_ref *ref)
     }
 }
 
-static void print_list(printer *p, const tl_list *list)
+static void print_list(printer *p, const tl_kids *list)
 {
     tl_buf_puts(p->out, " [");
     for (uint32_t i = 0; i < list->len; i++) {
@@ -68,7 +68,7 @@ static void print_list(printer *p, const tl_list *list)
     tl_buf_putc(p->out, ']');
 }
 
-static void print_kid(printer *p, const tl_node *kid)
+static void print_kid(printer *p, const tl_ast *kid)
 {
     tl_buf_putc(p->out, ' ');
     if (kid) {
@@ -87,7 +87,7 @@ static void print_field(printer *p, const tl_ast_field *f, const void *at)
 {
     switch ((tl_ast_field_kind)f->kind) {
     case TL_AST_F_KID:
-        print_kid(p, *(tl_node *const *)at);
+        print_kid(p, *(tl_ast *const *)at);
         break;
     case TL_AST_F_KIDS:
         print_list(p, at);
@@ -100,7 +100,7 @@ static void print_field(printer *p, const tl_ast_field *f, const void *at)
         print_text(p, at);
         break;
     case TL_AST_F_OP:
-        tl_buf_printf(p->out, " %s", tl_op_text(*(const tl_op *)at));
+        tl_buf_printf(p->out, " %s", tl_op_text(*(const tl_oper *)at));
         break;
     case TL_AST_F_INT:
         tl_buf_printf(p->out, " %" PRId64, *(const int64_t *)at);
@@ -137,7 +137,7 @@ static void print_path(printer *p, const tl_path *path)
     }
 }
 
-static void print_node(printer *p, const tl_node *node)
+static void print_node(printer *p, const tl_ast *node)
 {
     const tl_ast_info *info = tl_ast_info_get(node->kind);
 
@@ -209,7 +209,7 @@ static void layout(const char *s, tl_buf *out)
     tl_buf_putc(out, '\n');
 }
 
-void tl_ast_print(const tl_node *node, bool refs, tl_buf *out)
+void tl_ast_print(const tl_ast *node, bool refs, tl_buf *out)
 {
     tl_buf flat;
     printer p = {.out = &flat, .refs = refs};

@@ -31,7 +31,7 @@ static bool groups_only(int kind)
     }
 }
 
-static bool deepest(void *arg, tl_node *child)
+static bool deepest(void *arg, tl_ast *child)
 {
     uint16_t *depth = arg;
 
@@ -42,7 +42,7 @@ static bool deepest(void *arg, tl_node *child)
 }
 
 /* Set the depth from the children. */
-static void measure(tl_parser *ps, tl_node *node)
+static void measure(tl_parser *ps, tl_ast *node)
 {
     uint16_t depth = 0;
 
@@ -55,16 +55,16 @@ static void measure(tl_parser *ps, tl_node *node)
     node->depth = depth;
 }
 
-static tl_node *no_memory(tl_parser *ps, size_t bytes)
+static tl_ast *no_memory(tl_parser *ps, size_t bytes)
 {
     tl_parse_oom(ps, bytes);
     return &ps->nothing.base;
 }
 
-tl_node *tl_build(tl_parser *ps, const tl_node *proto)
+tl_ast *tl_build(tl_parser *ps, const tl_ast *proto)
 {
     size_t size = tl_ast_info_get(proto->kind)->size;
-    tl_node *node = tl_arena_alloc(&ps->unit->arena, size);
+    tl_ast *node = tl_arena_alloc(&ps->unit->arena, size);
 
     if (!node) {
         return no_memory(ps, size);
@@ -94,9 +94,9 @@ static void *grow(tl_parser *ps, void *items, uint32_t len, size_t size)
     return more;
 }
 
-tl_list tl_build_append(tl_parser *ps, tl_list list, tl_node *node)
+tl_kids tl_build_append(tl_parser *ps, tl_kids list, tl_ast *node)
 {
-    tl_node **items = grow(ps, list.items, list.len, sizeof(*items));
+    tl_ast **items = grow(ps, list.items, list.len, sizeof(*items));
 
     if (items) {
         list.items = items;
@@ -105,7 +105,7 @@ tl_list tl_build_append(tl_parser *ps, tl_list list, tl_node *node)
     return list;
 }
 
-tl_list tl_build_stmt(tl_parser *ps, tl_list list, tl_node *stmt)
+tl_kids tl_build_stmt(tl_parser *ps, tl_kids list, tl_ast *stmt)
 {
     if (!stmt) {
         return list;
@@ -134,17 +134,17 @@ tl_path tl_build_path(tl_parser *ps, tl_path path, const tl_sym *name)
 
 /* ---- statements ---------------------------------------------------------- */
 
-void tl_build_unit(tl_parser *ps, tl_list stmts, tl_span at)
+void tl_build_unit(tl_parser *ps, tl_kids stmts, tl_span at)
 {
-    tl_node *body = tl_build_block(ps, at, stmts);
-    tl_node *unit = NEW(UNIT, unit, at, .body = body);
+    tl_ast *body = tl_build_block(ps, at, stmts);
+    tl_ast *unit = NEW(UNIT, unit, at, .body = body);
 
     if (unit->kind == TL_AST_UNIT) {
         ps->unit->root = TL_AST(unit, unit);
     }
 }
 
-tl_node *tl_build_block(tl_parser *ps, tl_span at, tl_list stmts)
+tl_ast *tl_build_block(tl_parser *ps, tl_span at, tl_kids stmts)
 {
     if (stmts.len > 0) {
         at.start = stmts.items[0]->span.start;
@@ -153,7 +153,7 @@ tl_node *tl_build_block(tl_parser *ps, tl_span at, tl_list stmts)
     return NEW(BLOCK, block, at, .stmts = stmts);
 }
 
-tl_node *tl_build_skipped(tl_parser *ps)
+tl_ast *tl_build_skipped(tl_parser *ps)
 {
     ps->after_error = true;
     return NULL;
@@ -168,7 +168,7 @@ void tl_build_indent(tl_parser *ps, tl_span at)
     ps->after_error = false;
 }
 
-tl_node *tl_build_expr_stmt(tl_parser *ps, tl_span at, tl_node *value)
+tl_ast *tl_build_expr_stmt(tl_parser *ps, tl_span at, tl_ast *value)
 {
     bool method = value->kind == TL_AST_CALL &&
                   TL_AST(call, value)->callee->kind == TL_AST_ATTR;
@@ -176,7 +176,7 @@ tl_node *tl_build_expr_stmt(tl_parser *ps, tl_span at, tl_node *value)
     return NEW(EXPR_STMT, expr_stmt, at, .value = value, .unused = method);
 }
 
-static void report_target(tl_parser *ps, const tl_node *node)
+static void report_target(tl_parser *ps, const tl_ast *node)
 {
     size_t len;
     const char *text = tl_parse_bytes(ps, node->span, &len);
@@ -203,12 +203,12 @@ static void report_target(tl_parser *ps, const tl_node *node)
     }
 }
 
-static void check_targets(tl_parser *ps, const tl_list *items)
+static void check_targets(tl_parser *ps, const tl_kids *items)
 {
     bool starred = false;
 
     for (uint32_t i = 0; i < items->len; i++) {
-        tl_node *item = items->items[i];
+        tl_ast *item = items->items[i];
 
         if (item->kind != TL_AST_STAR) {
             (void)tl_build_target(ps, item);
@@ -223,7 +223,7 @@ static void check_targets(tl_parser *ps, const tl_list *items)
     }
 }
 
-tl_node *tl_build_target(tl_parser *ps, tl_node *node)
+tl_ast *tl_build_target(tl_parser *ps, tl_ast *node)
 {
     switch (node->kind) {
     case TL_AST_NAME:
@@ -243,14 +243,14 @@ tl_node *tl_build_target(tl_parser *ps, tl_node *node)
     return node;
 }
 
-tl_node *tl_build_assign(tl_parser *ps, tl_span at, tl_list targets,
-                         tl_node *value)
+tl_ast *tl_build_assign(tl_parser *ps, tl_span at, tl_kids targets,
+                         tl_ast *value)
 {
     return NEW(ASSIGN, assign, at, .targets = targets, .value = value);
 }
 
-tl_node *tl_build_aug(tl_parser *ps, tl_span at, tl_op op, tl_node *target,
-                      tl_node *value)
+tl_ast *tl_build_aug(tl_parser *ps, tl_span at, tl_oper op, tl_ast *target,
+                      tl_ast *value)
 {
     if (target->kind == TL_AST_TUPLE || target->kind == TL_AST_LIST) {
         tl_parse_error(ps, TL_E0114, target->span,
@@ -262,12 +262,12 @@ tl_node *tl_build_aug(tl_parser *ps, tl_span at, tl_op op, tl_node *target,
     return NEW(AUG, aug, at, .op = op, .target = target, .value = value);
 }
 
-tl_node *tl_build_if(tl_parser *ps, tl_span at, tl_node *cond, tl_node *body,
-                     tl_list elifs, tl_node *other)
+tl_ast *tl_build_if(tl_parser *ps, tl_span at, tl_ast *cond, tl_ast *body,
+                     tl_kids elifs, tl_ast *other)
 {
     tl_span first = {at.file, cond->span.start, body->span.end};
-    tl_list arms = tl_build_append(
-        ps, (tl_list){0}, NEW(ARM, arm, first, .cond = cond, .body = body));
+    tl_kids arms = tl_build_append(
+        ps, (tl_kids){0}, NEW(ARM, arm, first, .cond = cond, .body = body));
 
     for (uint32_t i = 0; i < elifs.len; i++) {
         arms = tl_build_append(ps, arms, elifs.items[i]);
@@ -275,10 +275,10 @@ tl_node *tl_build_if(tl_parser *ps, tl_span at, tl_node *cond, tl_node *body,
     return NEW(IF, if, at, .arms = arms, .other = other);
 }
 
-tl_node *tl_build_context(tl_parser *ps, tl_span at, tl_node *value)
+tl_ast *tl_build_context(tl_parser *ps, tl_span at, tl_ast *value)
 {
     if (value->kind == TL_AST_AS && !value->paren) {
-        const tl_node *type = TL_AST(as, value)->type;
+        const tl_ast *type = TL_AST(as, value)->type;
 
         if (type->kind == TL_AST_TYPE_NAME) {
             tl_parse_error(ps, TL_E0117, at,
@@ -291,12 +291,12 @@ tl_node *tl_build_context(tl_parser *ps, tl_span at, tl_node *value)
 
 /* ---- expressions --------------------------------------------------------- */
 
-tl_node *tl_build_name(tl_parser *ps, tl_span at, const tl_sym *name)
+tl_ast *tl_build_name(tl_parser *ps, tl_span at, const tl_sym *name)
 {
     return NEW(NAME, name, at, .name = name);
 }
 
-tl_node *tl_build_tuple_of(tl_parser *ps, tl_span at, tl_list items,
+tl_ast *tl_build_tuple_of(tl_parser *ps, tl_span at, tl_kids items,
                            bool comma)
 {
     if (items.len != 1 || comma) {
@@ -311,7 +311,7 @@ tl_node *tl_build_tuple_of(tl_parser *ps, tl_span at, tl_list items,
     return items.items[0];
 }
 
-tl_node *tl_build_paren(tl_parser *ps, tl_span at, tl_node *node)
+tl_ast *tl_build_paren(tl_parser *ps, tl_span at, tl_ast *node)
 {
     (void)ps;
     if (node->kind == TL_AST_TUPLE && !node->paren) {
@@ -321,16 +321,16 @@ tl_node *tl_build_paren(tl_parser *ps, tl_span at, tl_node *node)
     return node;
 }
 
-tl_node *tl_build_compare(tl_parser *ps, tl_span at, tl_node *left, tl_op op,
-                          tl_node *right)
+tl_ast *tl_build_compare(tl_parser *ps, tl_span at, tl_ast *left, tl_oper op,
+                          tl_ast *right)
 {
-    tl_node *node = left;
+    tl_ast *node = left;
     tl_ast_compare *compare;
-    tl_op *ops;
+    tl_oper *ops;
 
     if (left->kind != TL_AST_COMPARE || left->paren) {
         node = NEW(COMPARE, compare, at,
-                   .operands = tl_build_append(ps, (tl_list){0}, left));
+                   .operands = tl_build_append(ps, (tl_kids){0}, left));
     }
     if (node->kind != TL_AST_COMPARE) {
         return node; /* out of memory */
@@ -351,7 +351,7 @@ tl_node *tl_build_compare(tl_parser *ps, tl_span at, tl_node *left, tl_op op,
     return node;
 }
 
-tl_node *tl_build_negate(tl_parser *ps, tl_span at, tl_node *operand)
+tl_ast *tl_build_negate(tl_parser *ps, tl_span at, tl_ast *operand)
 {
     if (operand->kind == TL_AST_INT && TL_AST(int, operand)->wide &&
         !operand->paren) {
@@ -362,12 +362,12 @@ tl_node *tl_build_negate(tl_parser *ps, tl_span at, tl_node *operand)
     return NEW(UNARY, unary, at, .op = TL_OP_NEG, .operand = operand);
 }
 
-static void check_keyword(tl_parser *ps, const tl_list *args, uint32_t i)
+static void check_keyword(tl_parser *ps, const tl_kids *args, uint32_t i)
 {
     const tl_ast_keyword *keyword = TL_AST(keyword, args->items[i]);
 
     for (uint32_t j = 0; j < i; j++) {
-        const tl_node *other = args->items[j];
+        const tl_ast *other = args->items[j];
 
         if (other->kind == TL_AST_KEYWORD &&
             TL_AST(keyword, other)->name == keyword->name) {
@@ -380,12 +380,12 @@ static void check_keyword(tl_parser *ps, const tl_list *args, uint32_t i)
     }
 }
 
-tl_list tl_build_args(tl_parser *ps, tl_list args)
+tl_kids tl_build_args(tl_parser *ps, tl_kids args)
 {
     bool keywords = false;
 
     for (uint32_t i = 0; i < args.len && !ps->stop; i++) {
-        const tl_node *arg = args.items[i];
+        const tl_ast *arg = args.items[i];
 
         if (arg->kind == TL_AST_KEYWORD) {
             keywords = true;
@@ -403,15 +403,15 @@ tl_list tl_build_args(tl_parser *ps, tl_list args)
     return args;
 }
 
-tl_node *tl_build_generator(tl_parser *ps, tl_span at, tl_node *value,
-                            tl_list clauses)
+tl_ast *tl_build_generator(tl_parser *ps, tl_span at, tl_ast *value,
+                            tl_kids clauses)
 {
     tl_parse_error(ps, TL_E0117, at, "tlang has no generator expressions");
     tl_parse_help(ps, "make a list: `[... for ... in ...]`");
     return NEW(LIST_COMP, list_comp, at, .clauses = clauses, .value = value);
 }
 
-tl_node *tl_build_set(tl_parser *ps, tl_span at, tl_node *items)
+tl_ast *tl_build_set(tl_parser *ps, tl_span at, tl_ast *items)
 {
     tl_parse_error(ps, TL_E0117, at, "tlang has no sets");
     tl_parse_help(ps, "a list is written `[...]`, a dict `{key: value}`");

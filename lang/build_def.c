@@ -21,7 +21,7 @@ static void check_star(tl_parser *ps, const tl_ast_param *param, int *seen)
 }
 
 /* Order of parameters; their names are compared in scope.c. */
-static void check_params(tl_parser *ps, const tl_list *params)
+static void check_params(tl_parser *ps, const tl_kids *params)
 {
     bool has_default = false;
     int star = 0;
@@ -43,9 +43,9 @@ static void check_params(tl_parser *ps, const tl_list *params)
     }
 }
 
-tl_node *tl_build_fn(tl_parser *ps, tl_span at, tl_fn_parts parts)
+tl_ast *tl_build_fn(tl_parser *ps, tl_span at, tl_fn_parts parts)
 {
-    tl_node *last = parts.backward ? parts.backward : parts.body;
+    tl_ast *last = parts.backward ? parts.backward : parts.body;
 
     check_params(ps, &parts.params);
     at.end = last->span.end;
@@ -54,16 +54,16 @@ tl_node *tl_build_fn(tl_parser *ps, tl_span at, tl_fn_parts parts)
                .body = parts.body, .backward = parts.backward);
 }
 
-tl_node *tl_build_param(tl_parser *ps, tl_span at, tl_span name_at, int star,
-                        const tl_sym *name, tl_node *type, tl_node *value)
+tl_ast *tl_build_param(tl_parser *ps, tl_span at, tl_span name_at, int star,
+                        const tl_sym *name, tl_ast *type, tl_ast *value)
 {
     return NEW(PARAM, param, at, .name = name, .star = star, .type = type,
                .value = value, .name_at = name_at);
 }
 
-tl_node *tl_build_cell(tl_parser *ps, tl_span at, bool buffer,
-                       const tl_sym *name, tl_span name_at, tl_node *type,
-                       tl_node *value)
+tl_ast *tl_build_cell(tl_parser *ps, tl_span at, bool buffer,
+                       const tl_sym *name, tl_span name_at, tl_ast *type,
+                       tl_ast *value)
 {
     at.end = value ? value->span.end : type->span.end;
     return NEW(CELL, cell, at, .buffer = buffer,
@@ -71,21 +71,21 @@ tl_node *tl_build_cell(tl_parser *ps, tl_span at, bool buffer,
                .value = value);
 }
 
-tl_node *tl_build_module(tl_parser *ps, tl_span at, const tl_sym *name,
-                         tl_span name_at, tl_list params, tl_node *body)
+tl_ast *tl_build_module(tl_parser *ps, tl_span at, const tl_sym *name,
+                         tl_span name_at, tl_kids params, tl_ast *body)
 {
     check_params(ps, &params);
     return NEW(MODULE, module, at, .name = name, .name_at = name_at,
                .params = params, .body = body);
 }
 
-static bool is_docstring(const tl_node *stmt)
+static bool is_docstring(const tl_ast *stmt)
 {
     return stmt->kind == TL_AST_EXPR_STMT &&
            TL_AST(expr_stmt, stmt)->value->kind == TL_AST_STR;
 }
 
-static tl_node *field_of(tl_parser *ps, const tl_node *stmt)
+static tl_ast *field_of(tl_parser *ps, const tl_ast *stmt)
 {
     const tl_ast_decl *decl = TL_AST(decl, stmt);
 
@@ -103,23 +103,23 @@ static tl_node *field_of(tl_parser *ps, const tl_node *stmt)
                           decl->value);
 }
 
-tl_node *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
-                         tl_span name_at, tl_node *body)
+tl_ast *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
+                         tl_span name_at, tl_ast *body)
 {
-    const tl_list *stmts = &TL_AST(block, body)->stmts;
-    tl_list fields = {0};
+    const tl_kids *stmts = &TL_AST(block, body)->stmts;
+    tl_kids fields = {0};
     tl_text doc = {0};
 
     if (body->kind != TL_AST_BLOCK) {
         return body; /* out of memory */
     }
     for (uint32_t i = 0; i < stmts->len; i++) {
-        tl_node *stmt = stmts->items[i];
+        tl_ast *stmt = stmts->items[i];
 
         if (is_docstring(stmt)) {
             doc = TL_AST(str, TL_AST(expr_stmt, stmt)->value)->text;
         } else if (stmt->kind != TL_AST_PASS) {
-            tl_node *field = field_of(ps, stmt);
+            tl_ast *field = field_of(ps, stmt);
 
             fields = field ? tl_build_append(ps, fields, field) : fields;
         }
@@ -129,15 +129,15 @@ tl_node *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
                .fields = fields, .doc = doc);
 }
 
-tl_node *tl_build_decorator(tl_parser *ps, tl_span from, tl_span to,
-                            const tl_sym *name, tl_list args)
+tl_ast *tl_build_decorator(tl_parser *ps, tl_span from, tl_span to,
+                            const tl_sym *name, tl_kids args)
 {
     from.end = to.end;
     return NEW(DECORATOR, decorator, from, .name = name, .args = args);
 }
 
-tl_node *tl_build_decorated(tl_parser *ps, tl_span at, tl_list decorators,
-                            tl_node *def)
+tl_ast *tl_build_decorated(tl_parser *ps, tl_span at, tl_kids decorators,
+                            tl_ast *def)
 {
     def->span.start = at.start;
     switch (def->kind) {

@@ -9,14 +9,14 @@
 
 #include "runtime/op/dtype.h"
 
-static bool is_name(const tl_node *node, const char *text)
+static bool is_name(const tl_ast *node, const char *text)
 {
     return node->kind == TL_AST_NAME &&
            strcmp(TL_AST(name, node)->name->text, text) == 0;
 }
 
 /* A dtype, or `real`. */
-static bool is_dtype(const tl_node *node)
+static bool is_dtype(const tl_ast *node)
 {
     const tl_sym *name;
     tl_dtype dtype;
@@ -30,7 +30,7 @@ static bool is_dtype(const tl_node *node)
 }
 
 /* The dimension written as a type or as arithmetic. */
-static tl_node *as_dim(tl_parser *ps, tl_node *node)
+static tl_ast *as_dim(tl_parser *ps, tl_ast *node)
 {
     const tl_ast_type_name *type = TL_AST(type_name, node);
 
@@ -59,7 +59,7 @@ static tl_node *as_dim(tl_parser *ps, tl_node *node)
     return node;
 }
 
-static tl_node *as_type(tl_parser *ps, tl_node *node)
+static tl_ast *as_type(tl_parser *ps, tl_ast *node)
 {
     switch (node->kind) {
     case TL_AST_TYPE_NAME:
@@ -77,12 +77,12 @@ static tl_node *as_type(tl_parser *ps, tl_node *node)
     return node;
 }
 
-static void check_dims(tl_parser *ps, const tl_list *dims)
+static void check_dims(tl_parser *ps, const tl_kids *dims)
 {
     bool pack = false;
 
     for (uint32_t i = 0; i < dims->len; i++) {
-        const tl_node *dim = dims->items[i] = as_dim(ps, dims->items[i]);
+        const tl_ast *dim = dims->items[i] = as_dim(ps, dims->items[i]);
 
         if (dim->kind == TL_AST_DIM_REST || dim->kind == TL_AST_DIM_PACK) {
             if (pack) {
@@ -98,8 +98,8 @@ static void check_dims(tl_parser *ps, const tl_list *dims)
 }
 
 /* `list[int]` has one argument, `dict[str, int]` two. */
-static void check_arity(tl_parser *ps, tl_span at, const tl_node *name,
-                        const tl_list *args)
+static void check_arity(tl_parser *ps, tl_span at, const tl_ast *name,
+                        const tl_kids *args)
 {
     static const struct {
         const char *name;
@@ -128,7 +128,7 @@ static void check_arity(tl_parser *ps, tl_span at, const tl_node *name,
     }
 }
 
-tl_node *tl_build_type(tl_parser *ps, tl_span at, tl_node *name, tl_list args,
+tl_ast *tl_build_type(tl_parser *ps, tl_span at, tl_ast *name, tl_kids args,
                        bool brackets)
 {
     if (is_dtype(name) && (brackets || !is_name(name, "bool"))) {
@@ -144,10 +144,10 @@ tl_node *tl_build_type(tl_parser *ps, tl_span at, tl_node *name, tl_list args,
     return NEW(TYPE_NAME, type_name, at, .name = name, .args = args);
 }
 
-tl_node *tl_build_type_tuple(tl_parser *ps, tl_span at, tl_node *first,
-                             tl_list rest)
+tl_ast *tl_build_type_tuple(tl_parser *ps, tl_span at, tl_ast *first,
+                             tl_kids rest)
 {
-    tl_list items = tl_build_append(ps, (tl_list){0}, first);
+    tl_kids items = tl_build_append(ps, (tl_kids){0}, first);
 
     for (uint32_t i = 0; i < rest.len; i++) {
         items = tl_build_append(ps, items, rest.items[i]);
@@ -155,9 +155,9 @@ tl_node *tl_build_type_tuple(tl_parser *ps, tl_span at, tl_node *first,
     return NEW(TYPE_TUPLE, type_tuple, at, .items = items);
 }
 
-static tl_node *operand(tl_parser *ps, tl_node *node)
+static tl_ast *operand(tl_parser *ps, tl_ast *node)
 {
-    tl_node *dim = as_dim(ps, node);
+    tl_ast *dim = as_dim(ps, node);
 
     if (dim->kind == TL_AST_DIM_ANY) {
         tl_parse_error(ps, TL_E0100, dim->span,
@@ -166,10 +166,10 @@ static tl_node *operand(tl_parser *ps, tl_node *node)
     return dim;
 }
 
-tl_node *tl_build_dim(tl_parser *ps, tl_span at, tl_op op, tl_node *left,
-                      tl_node *right)
+tl_ast *tl_build_dim(tl_parser *ps, tl_span at, tl_oper op, tl_ast *left,
+                      tl_ast *right)
 {
-    tl_node *l = operand(ps, left), *r = operand(ps, right);
+    tl_ast *l = operand(ps, left), *r = operand(ps, right);
 
     return NEW(BINARY, binary, at, .op = op, .left = l, .right = r);
 }

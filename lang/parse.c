@@ -103,7 +103,7 @@ const char *tl_parse_bytes(const tl_parser *ps, tl_span span, size_t *len)
 
 /* ---- units --------------------------------------------------------------- */
 
-static bool is_compound(const tl_node *stmt)
+static bool is_compound(const tl_ast *stmt)
 {
     switch (stmt->kind) {
     case TL_AST_IF:
@@ -140,7 +140,7 @@ static bool ends_blank(const tl_source *source)
 static void finish_entry(tl_parser *ps)
 {
     tl_unit *unit = ps->unit;
-    const tl_list *stmts;
+    const tl_kids *stmts;
 
     unit->incomplete = ps->incomplete;
     if (unit->incomplete || !unit->root) {

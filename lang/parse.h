@@ -28,7 +28,7 @@ typedef struct tl_unit {
                         line if the text is typed line by line */
     bool quiet;      /* ended in `;`: the value is not shown */
     /* Filled in by tl_resolve: */
-    tl_node **tests; /* TEST nodes in source order, those of modules too */
+    tl_ast **tests; /* TEST nodes in source order, those of modules too */
     uint32_t ntests;
     tl_ast_fn *main; /* the function marked @main, or NULL */
     size_t nglobals; /* length of tl_globals after this unit */

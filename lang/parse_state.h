@@ -38,7 +38,7 @@ typedef struct tl_token {
     tl_text text;      /* strings */
     int64_t i;
     double f;
-    tl_op op; /* op= */
+    tl_oper op; /* op= */
 } tl_token;
 
 typedef struct tl_parser {

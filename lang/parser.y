@@ -29,9 +29,9 @@ union tl_value {
     tl_text text;
     int64_t i;
     double f;
-    tl_op op;
-    tl_node *node;
-    tl_list list;
+    tl_oper op;
+    tl_ast *node;
+    tl_kids list;
     tl_path path;
 };
 }
@@ -72,9 +72,9 @@ static void tl_yyerror(const tl_span *at, tl_parser *ps, const char *message)
 
 #define BINARY(at, o, l, r)                                                  \
     NEW(BINARY, binary, at, .op = TL_OP_##o, .left = (l), .right = (r))
-#define LIST1(node) tl_build_append(ps, (tl_list){0}, node)
+#define LIST1(node) tl_build_append(ps, (tl_kids){0}, node)
 #define APPEND(list, node) tl_build_append(ps, list, node)
-#define NOTHING ((tl_list){0})
+#define NOTHING ((tl_kids){0})
 }
 
 %token <sym> NAME MODULE RECORD PARAM BUFFER GRAD WRT WHERE TEST

@@ -1,12 +1,13 @@
 /* scope.h - names to slots, last reads, effects.
  *
- * tl_resolve walks the tree of a unit and fills in every tl_ref and tl_funcdef
- * (ast.h).  Rules, from LANGUAGE.md 4:
+ * tl_resolve walks the tree of a unit and fills in every tl_ref_info and
+ * tl_funcdef (ast.h).  Rules, from LANGUAGE.md 4:
  *
  * - a name that a function binds anywhere (parameter, assignment, for, with,
  *   catch, nested fn) is LOCAL in all of it; reading it unset is E0202, found
  *   by the evaluator;
- * - a nested fn or lambda captures values when it is made;
+ * - a nested fn or lambda captures values when it is made; a default is
+ *   evaluated at each call that needs it, in the frame of the callee;
  * - the top level binds GLOBALs, which functions look up at each call; loop
  *   variables of an enclosing top-level `for` are captured as well;
  * - in a module the order is locals, fields, enclosing functions, globals,
