@@ -37,7 +37,7 @@ static void teardown(void)
     cr_assert_eq(tl_mem_live_blocks(), 0);
 }
 
-TestSuite(test_csv, .init = setup, .fini = teardown);
+TestSuite(csv, .init = setup, .fini = teardown);
 
 static tl_status parse(const char *text, tl_csv *out)
 {
@@ -76,32 +76,32 @@ static void refuse(const char *text, const char *part)
                        diag.last->message, part);
 }
 
-Test(test_csv, rows_of_numbers)
+Test(csv, rows_of_numbers)
 {
     expect("1,2\n3,4.5\n", 2, 2, (double[]){1, 2, 3, 4.5});
     expect("1,2\n3,4", 2, 2, (double[]){1, 2, 3, 4});
     expect("-1e3, +.5 ,5.\n", 1, 3, (double[]){-1000, .5, 5});
 }
 
-Test(test_csv, line_ends_marks_blanks_and_comments)
+Test(csv, line_ends_marks_blanks_and_comments)
 {
     expect("\xef\xbb\xbf" "1,2\r\n\r\n# note\r\n3,4\r\n\n", 2, 2,
            (double[]){1, 2, 3, 4});
 }
 
-Test(test_csv, other_delimiters_are_found)
+Test(csv, other_delimiters_are_found)
 {
     expect("1;2\n3;4\n", 2, 2, (double[]){1, 2, 3, 4});
     expect("1\t2\n3\t4\n", 2, 2, (double[]){1, 2, 3, 4});
     expect("7\n8\n", 2, 1, (double[]){7, 8});
 }
 
-Test(test_csv, quoted_numbers)
+Test(csv, quoted_numbers)
 {
     expect("\"1\",\"2\"\n3,\"4\"\n", 2, 2, (double[]){1, 2, 3, 4});
 }
 
-Test(test_csv, header_gives_names)
+Test(csv, header_gives_names)
 {
     tl_csv csv;
 
@@ -112,7 +112,7 @@ Test(test_csv, header_gives_names)
     tl_csv_fini(&csv);
 }
 
-Test(test_csv, words_for_special_values)
+Test(csv, words_for_special_values)
 {
     tl_csv csv;
 
@@ -123,7 +123,7 @@ Test(test_csv, words_for_special_values)
     tl_csv_fini(&csv);
 }
 
-Test(test_csv, faults_name_line_and_column)
+Test(csv, faults_name_line_and_column)
 {
     refuse("1,2\n3,x\n", "line 2, column 2: `x` is not a number");
     refuse("1,2\n\n3\n", "line 3: 1 cells");
@@ -138,7 +138,7 @@ Test(test_csv, faults_name_line_and_column)
     refuse("# only\n\n", "no rows");
 }
 
-Test(test_csv, hostile_cells_are_escaped)
+Test(csv, hostile_cells_are_escaped)
 {
     tl_csv csv;
 
@@ -146,7 +146,7 @@ Test(test_csv, hostile_cells_are_escaped)
     cr_expect_null(strchr(diag.last->message, '\033'));
 }
 
-Test(test_csv, every_failing_allocation_is_survived)
+Test(csv, every_failing_allocation_is_survived)
 {
     for (uint64_t n = 1;; n++) {
         tl_csv_options options = {.dtype = TL_f32};

@@ -54,7 +54,7 @@ static void teardown(void)
     cr_assert_eq(tl_mem_live_blocks(), 0);
 }
 
-TestSuite(test_file, .init = setup, .fini = teardown);
+TestSuite(file, .init = setup, .fini = teardown);
 
 static void put(const char *bytes, size_t n)
 {
@@ -75,13 +75,13 @@ static void expect(const char *want)
     tl_bytes_fini(&b);
 }
 
-Test(test_file, reads_whole)
+Test(file, reads_whole)
 {
     put("hello\n", 6);
     expect("hello\n");
 }
 
-Test(test_file, missing_file_gives_the_reason)
+Test(file, missing_file_gives_the_reason)
 {
     tl_bytes b;
 
@@ -90,7 +90,7 @@ Test(test_file, missing_file_gives_the_reason)
     cr_expect_not_null(strstr(diag.last->message, "No such file"));
 }
 
-Test(test_file, folder_and_fifo_are_refused_without_waiting)
+Test(file, folder_and_fifo_are_refused_without_waiting)
 {
     tl_bytes b;
 
@@ -101,7 +101,7 @@ Test(test_file, folder_and_fifo_are_refused_without_waiting)
     cr_expect_not_null(strstr(diag.last->message, "regular"));
 }
 
-Test(test_file, limit_is_kept)
+Test(file, limit_is_kept)
 {
     tl_bytes b;
 
@@ -112,7 +112,7 @@ Test(test_file, limit_is_kept)
     tl_bytes_fini(&b);
 }
 
-Test(test_file, control_bytes_of_names_are_escaped)
+Test(file, control_bytes_of_names_are_escaped)
 {
     cr_expect_null(strchr(tl_path_str("a\033[31mb").s, '\033'));
 }
@@ -127,14 +127,14 @@ static void put_gz(const char *mode, const char *bytes, size_t n)
     gzclose(f);
 }
 
-Test(test_file, gzip_is_inflated_all_members)
+Test(file, gzip_is_inflated_all_members)
 {
     put_gz("wb", "first ", 6);
     put_gz("ab", "second", 6);
     expect("first second");
 }
 
-Test(test_file, gzip_limit_counts_inflated_bytes)
+Test(file, gzip_limit_counts_inflated_bytes)
 {
     size_t n = 1 << 20;
     char *zeros = calloc(n, 1);
@@ -149,7 +149,7 @@ Test(test_file, gzip_limit_counts_inflated_bytes)
     tl_bytes_fini(&b);
 }
 
-Test(test_file, every_truncated_gzip_is_damaged)
+Test(file, every_truncated_gzip_is_damaged)
 {
     char text[200];
     tl_bytes b;
@@ -171,7 +171,7 @@ Test(test_file, every_truncated_gzip_is_damaged)
     }
 }
 
-Test(test_file, inflating_survives_every_failing_allocation)
+Test(file, inflating_survives_every_failing_allocation)
 {
     char text[2000] = {1, 2, 3};
 
@@ -195,7 +195,7 @@ Test(test_file, inflating_survives_every_failing_allocation)
 
 #endif
 
-Test(test_file, commit_replaces_and_keeps_the_mode)
+Test(file, commit_replaces_and_keeps_the_mode)
 {
     tl_file_out f;
     struct stat info;
@@ -212,7 +212,7 @@ Test(test_file, commit_replaces_and_keeps_the_mode)
     cr_expect_eq(files_in_dir(), 1);
 }
 
-Test(test_file, abort_leaves_the_old_file_alone)
+Test(file, abort_leaves_the_old_file_alone)
 {
     tl_file_out f;
 
@@ -225,7 +225,7 @@ Test(test_file, abort_leaves_the_old_file_alone)
     cr_expect_eq(files_in_dir(), 1);
 }
 
-Test(test_file, two_writers_do_not_share_a_temporary_file)
+Test(file, two_writers_do_not_share_a_temporary_file)
 {
     tl_file_out a, b;
 
@@ -239,7 +239,7 @@ Test(test_file, two_writers_do_not_share_a_temporary_file)
     expect("b");
 }
 
-Test(test_file, links_stay_links)
+Test(file, links_stay_links)
 {
     char link[330];
     struct stat info;
@@ -257,7 +257,7 @@ Test(test_file, links_stay_links)
     unlink(link);
 }
 
-Test(test_file, missing_folder_is_e0707)
+Test(file, missing_folder_is_e0707)
 {
     tl_file_out f;
     char bad[330];
@@ -269,7 +269,7 @@ Test(test_file, missing_folder_is_e0707)
     cr_expect_eq(diag.last->code, TL_E0707);
 }
 
-Test(test_file, full_disk_keeps_the_old_file)
+Test(file, full_disk_keeps_the_old_file)
 {
     struct rlimit limit = {1000, 1000};
     tl_file_out f;

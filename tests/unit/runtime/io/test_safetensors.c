@@ -38,7 +38,7 @@ static void teardown(void)
     cr_assert_eq(tl_mem_live_blocks(), 0);
 }
 
-TestSuite(test_safetensors, .init = setup, .fini = teardown);
+TestSuite(safetensors, .init = setup, .fini = teardown);
 
 static void put(const void *bytes, size_t n)
 {
@@ -99,7 +99,7 @@ static void rejects(const char *header, size_t data, const char *part)
 
 #define F32_2 "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
 
-Test(test_safetensors, good_headers_are_accepted)
+Test(safetensors, good_headers_are_accepted)
 {
     accepts("{}", 0);
     accepts("{}      ", 0);
@@ -116,7 +116,7 @@ Test(test_safetensors, good_headers_are_accepted)
             "\"data_offsets\":[0,2]}}", 2);
 }
 
-Test(test_safetensors, entries_and_metadata_are_listed)
+Test(safetensors, entries_and_metadata_are_listed)
 {
     tl_safetensors *st;
     const tl_st_entry *e;
@@ -142,7 +142,7 @@ Test(test_safetensors, entries_and_metadata_are_listed)
     tl_safetensors_close(st);
 }
 
-Test(test_safetensors, bad_lengths_are_rejected)
+Test(safetensors, bad_lengths_are_rejected)
 {
     static const uint64_t lengths[] = {
         0, 3, 100000001, (uint64_t)1 << 31, ((uint64_t)1 << 31) - 1,
@@ -164,7 +164,7 @@ Test(test_safetensors, bad_lengths_are_rejected)
     }
 }
 
-Test(test_safetensors, bad_json_is_rejected)
+Test(safetensors, bad_json_is_rejected)
 {
     rejects("[]", 0, "does not start with `{`");
     rejects(" {}", 0, "does not start with `{`");
@@ -194,7 +194,7 @@ Test(test_safetensors, bad_json_is_rejected)
     rejects("{\"a\\", 0, "not closed");
 }
 
-Test(test_safetensors, nul_padding_is_rejected)
+Test(safetensors, nul_padding_is_rejected)
 {
     tl_safetensors *st;
     char bytes[64];
@@ -208,7 +208,7 @@ Test(test_safetensors, nul_padding_is_rejected)
     "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape                           \
     ",\"data_offsets\":" offsets "}}"
 
-Test(test_safetensors, bad_entries_are_rejected)
+Test(safetensors, bad_entries_are_rejected)
 {
     rejects(ENTRY("\"F33\"", "[2]", "[0,8]"), 8, "unknown dtype");
     rejects(ENTRY("\"f32\"", "[2]", "[0,8]"), 8, "unknown dtype");
@@ -244,7 +244,7 @@ Test(test_safetensors, bad_entries_are_rejected)
             "\"data_offsets\":[0,8]}}", 8, "a field other");
 }
 
-Test(test_safetensors, entries_must_tile_the_data)
+Test(safetensors, entries_must_tile_the_data)
 {
 #define B(off) ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" off "}}"
     rejects("{\"a\":" F32_2 B("[4,12]"), 12, "overlap");
@@ -255,7 +255,7 @@ Test(test_safetensors, entries_must_tile_the_data)
     accepts("{\"a\":" F32_2 B("[8,16]"), 16);
 }
 
-Test(test_safetensors, names_and_keys_are_unique)
+Test(safetensors, names_and_keys_are_unique)
 {
     rejects("{\"a\":" F32_2 ",\"a\":" F32_2 "}", 8, "overlap");
     rejects("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
@@ -273,7 +273,7 @@ Test(test_safetensors, names_and_keys_are_unique)
             "string is missing");
 }
 
-Test(test_safetensors, rank_is_at_most_64_and_loadable_to_16)
+Test(safetensors, rank_is_at_most_64_and_loadable_to_16)
 {
     tl_safetensors *st;
     tl_tensor *t;
@@ -301,7 +301,7 @@ Test(test_safetensors, rank_is_at_most_64_and_loadable_to_16)
     }
 }
 
-Test(test_safetensors, foreign_dtypes_are_listed_but_not_loaded)
+Test(safetensors, foreign_dtypes_are_listed_but_not_loaded)
 {
     tl_safetensors *st;
     const tl_st_entry *e;
@@ -317,7 +317,7 @@ Test(test_safetensors, foreign_dtypes_are_listed_but_not_loaded)
     tl_safetensors_close(st);
 }
 
-Test(test_safetensors, unaligned_data_and_wild_bools_are_read)
+Test(safetensors, unaligned_data_and_wild_bools_are_read)
 {
     tl_safetensors *st;
     tl_tensor *t;
@@ -338,7 +338,7 @@ Test(test_safetensors, unaligned_data_and_wild_bools_are_read)
     tl_safetensors_close(st);
 }
 
-Test(test_safetensors, pickles_are_refused_with_the_way_out)
+Test(safetensors, pickles_are_refused_with_the_way_out)
 {
     tl_safetensors *st;
 
@@ -381,7 +381,7 @@ static void equal(const tl_safetensors *st, const char *name,
     tl_tensor_unref(t);
 }
 
-Test(test_safetensors, what_is_written_reads_back)
+Test(safetensors, what_is_written_reads_back)
 {
     tl_tensor *t[TL_DTYPE_COUNT + 2], *base;
     tl_st_item items[TL_DTYPE_COUNT + 2];
@@ -419,7 +419,7 @@ Test(test_safetensors, what_is_written_reads_back)
     tl_tensor_unref(base);
 }
 
-Test(test_safetensors, data_are_aligned_and_the_order_is_fixed)
+Test(safetensors, data_are_aligned_and_the_order_is_fixed)
 {
     tl_tensor *a = range(TL_u8, 1, (int64_t[]){3});
     tl_tensor *b = range(TL_f64, 1, (int64_t[]){1});
@@ -443,7 +443,7 @@ Test(test_safetensors, data_are_aligned_and_the_order_is_fixed)
     tl_tensor_unref(b);
 }
 
-Test(test_safetensors, names_that_cannot_be_read_are_not_written)
+Test(safetensors, names_that_cannot_be_read_are_not_written)
 {
     static const char *const bad[] = {"", "__metadata__", "a\nb", "\xff"};
     tl_tensor *t = range(TL_u8, 1, (int64_t[]){3});
@@ -474,7 +474,7 @@ static size_t sample(char *bytes)
     return build(bytes, header, strlen(header), 10);
 }
 
-Test(test_safetensors, every_truncation_is_rejected)
+Test(safetensors, every_truncation_is_rejected)
 {
     char bytes[400];
     size_t n = sample(bytes);
@@ -493,7 +493,7 @@ Test(test_safetensors, every_truncation_is_rejected)
 }
 
 /* A flipped bit gives an error, or tensors that tile the same data. */
-Test(test_safetensors, every_flipped_bit_of_the_header_is_survived)
+Test(safetensors, every_flipped_bit_of_the_header_is_survived)
 {
     char bytes[400];
     size_t n = sample(bytes), accepted = 0;
@@ -526,7 +526,7 @@ Test(test_safetensors, every_flipped_bit_of_the_header_is_survived)
     cr_assert_lt(accepted, n * 8 / 4); /* names, dtypes of equal width */
 }
 
-Test(test_safetensors, every_failing_allocation_is_survived)
+Test(safetensors, every_failing_allocation_is_survived)
 {
     char bytes[400];
 

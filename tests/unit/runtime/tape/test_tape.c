@@ -24,7 +24,7 @@ static void teardown(void)
     cr_assert_eq(tl_mem_live_blocks(), 0);
 }
 
-TestSuite(test_tape, .init = setup, .fini = teardown);
+TestSuite(tape, .init = setup, .fini = teardown);
 
 static tl_tensor *make(tl_dtype dtype)
 {
@@ -52,7 +52,7 @@ static void record(tl_tape *tape, tl_op op, tl_tensor *a, tl_tensor *b,
                                 nowhere, &diag), TL_OK);
 }
 
-Test(test_tape, unwatched_operations_are_not_recorded)
+Test(tape, unwatched_operations_are_not_recorded)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *y = make(TL_f32);
@@ -65,7 +65,7 @@ Test(test_tape, unwatched_operations_are_not_recorded)
     tl_tape_free(tape);
 }
 
-Test(test_tape, results_of_watched_inputs_get_nodes)
+Test(tape, results_of_watched_inputs_get_nodes)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *y = make(TL_f32);
@@ -84,7 +84,7 @@ Test(test_tape, results_of_watched_inputs_get_nodes)
 }
 
 /* d exp reads its result, d log its input, d add neither. */
-Test(test_tape, only_what_the_gradient_reads_is_kept)
+Test(tape, only_what_the_gradient_reads_is_kept)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *b = make(TL_f32), *y = make(TL_f32);
@@ -112,7 +112,7 @@ Test(test_tape, only_what_the_gradient_reads_is_kept)
     tl_tape_free(tape);
 }
 
-Test(test_tape, results_that_are_no_floats_are_not_recorded)
+Test(tape, results_that_are_no_floats_are_not_recorded)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *y = make(TL_bool);
@@ -126,7 +126,7 @@ Test(test_tape, results_that_are_no_floats_are_not_recorded)
     tl_tape_free(tape);
 }
 
-Test(test_tape, nested_tapes_number_for_themselves)
+Test(tape, nested_tapes_number_for_themselves)
 {
     tl_tape *outer = open_tape(NULL, 1), *inner = open_tape(outer, 2);
     tl_tensor *a = make(TL_f32), *b = make(TL_f32), *y = make(TL_f32);
@@ -157,7 +157,7 @@ Test(test_tape, nested_tapes_number_for_themselves)
     tl_tape_free(outer);
 }
 
-Test(test_tape, attributes_are_copied_without_their_unused_sizes)
+Test(tape, attributes_are_copied_without_their_unused_sizes)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *y = make(TL_f32);
@@ -197,7 +197,7 @@ static tl_status no_gradient(void *data, tl_tensor *const *g, int nout,
     return TL_OK;
 }
 
-Test(test_tape, data_of_custom_entries_are_freed_once)
+Test(tape, data_of_custom_entries_are_freed_once)
 {
     tl_tape *tape = open_tape(NULL, 1);
     tl_tensor *a = make(TL_f32), *y = make(TL_f32);
@@ -219,7 +219,7 @@ Test(test_tape, data_of_custom_entries_are_freed_once)
     tl_tensor_unref(y);
 }
 
-Test(test_tape, every_failing_allocation_is_survived)
+Test(tape, every_failing_allocation_is_survived)
 {
     for (uint64_t n = 1;; n++) {
         tl_tape *tape = NULL, *outer = open_tape(NULL, 1);

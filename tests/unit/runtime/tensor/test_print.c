@@ -23,7 +23,7 @@ static void teardown(void)
     tl_diag_fini(&diag);
 }
 
-TestSuite(test_print, .init = setup, .fini = teardown);
+TestSuite(print, .init = setup, .fini = teardown);
 
 /* Check the text of a tensor of these values. */
 static void shows(tl_dtype dtype, int rank, const int64_t *size,
@@ -54,7 +54,7 @@ static void number(double v, const char *want)
     tl_buf_fini(&buf);
 }
 
-Test(test_print, doubles_print_as_python_repr)
+Test(print, doubles_print_as_python_repr)
 {
     number(0.1, "0.1");
     number(1.0, "1.0");
@@ -73,7 +73,7 @@ Test(test_print, doubles_print_as_python_repr)
     number(-HUGE_VAL, "-inf");
 }
 
-Test(test_print, floats_print_their_own_shortest_digits)
+Test(print, floats_print_their_own_shortest_digits)
 {
     tl_buf buf;
 
@@ -88,7 +88,7 @@ Test(test_print, floats_print_their_own_shortest_digits)
 }
 
 /* Any double reads back from its text. */
-Test(test_print, random_doubles_read_back)
+Test(print, random_doubles_read_back)
 {
     uint64_t x = 88172645463325252u; /* xorshift64 */
     tl_buf buf;
@@ -112,7 +112,7 @@ Test(test_print, random_doubles_read_back)
     tl_buf_fini(&buf);
 }
 
-Test(test_print, scalars_are_numbers_alone)
+Test(print, scalars_are_numbers_alone)
 {
     shows(TL_f32, 0, NULL, (double[]){0.1}, "0.1");
     shows(TL_f16, 0, NULL, (double[]){0.1}, "0.1");
@@ -122,7 +122,7 @@ Test(test_print, scalars_are_numbers_alone)
     shows(TL_f64, 0, NULL, (double[]){-HUGE_VAL}, "-inf");
 }
 
-Test(test_print, columns_are_aligned)
+Test(print, columns_are_aligned)
 {
     shows(TL_f32, 2, (int64_t[]){2, 2},
           (double[]){1, -0.5, 12.25, (double)NAN},
@@ -132,14 +132,14 @@ Test(test_print, columns_are_aligned)
     shows(TL_bool, 1, (int64_t[]){2}, (double[]){1, 0}, "[ true, false]");
 }
 
-Test(test_print, whole_floats_have_one_decimal)
+Test(print, whole_floats_have_one_decimal)
 {
     shows(TL_f32, 1, (int64_t[]){3}, (double[]){1, 2, HUGE_VAL},
           "[1.0, 2.0, inf]");
     shows(TL_f32, 1, (int64_t[]){2}, (double[]){0, 0}, "[0.0, 0.0]");
 }
 
-Test(test_print, wide_ranges_have_exponents)
+Test(print, wide_ranges_have_exponents)
 {
     shows(TL_f64, 1, (int64_t[]){2}, (double[]){0.001, 2.5},
           "[1.0000e-03, 2.5000e+00]");
@@ -147,26 +147,26 @@ Test(test_print, wide_ranges_have_exponents)
           "[1.0000e-06, 0.0000e+00]");
 }
 
-Test(test_print, matrices_are_separated_by_a_blank_line)
+Test(print, matrices_are_separated_by_a_blank_line)
 {
     shows(TL_i64, 3, (int64_t[]){2, 1, 2}, NULL,
           "[[[0, 1]],\n\n [[2, 3]]]");
 }
 
-Test(test_print, long_rows_wrap)
+Test(print, long_rows_wrap)
 {
     shows(TL_i64, 1, (int64_t[]){30}, NULL,
           "[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, "
           "16, 17, 18, 19,\n 20, 21, 22, 23, 24, 25, 26, 27, 28, 29]");
 }
 
-Test(test_print, nothing_prints_as_brackets)
+Test(print, nothing_prints_as_brackets)
 {
     shows(TL_f32, 1, (int64_t[]){0}, NULL, "[]");
     shows(TL_f32, 2, (int64_t[]){1000000, 0}, NULL, "[] f32[1000000, 0]");
 }
 
-Test(test_print, more_than_a_hundred_are_summarised)
+Test(print, more_than_a_hundred_are_summarised)
 {
     shows(TL_i64, 1, (int64_t[]){101}, NULL,
           "[  0,   1,   2, ...,  98,  99, 100]\n"
@@ -182,7 +182,7 @@ Test(test_print, more_than_a_hundred_are_summarised)
           "f32[20, 20]: min 0, mean 199.5, max 399, nan 0");
 }
 
-Test(test_print, nan_is_counted_and_left_out)
+Test(print, nan_is_counted_and_left_out)
 {
     double v[102];
 
@@ -194,7 +194,7 @@ Test(test_print, nan_is_counted_and_left_out)
           "f32[102]: min 1, mean 1, max 1, nan 2");
 }
 
-Test(test_print, high_ranks_stay_short)
+Test(print, high_ranks_stay_short)
 {
     int64_t size[16];
     tl_tensor *t;

@@ -29,7 +29,7 @@ static void teardown(void)
     cr_assert_eq(tl_mem_live_blocks(), 0);
 }
 
-TestSuite(test_tensor, .init = setup, .fini = teardown);
+TestSuite(tensor, .init = setup, .fini = teardown);
 
 static tl_tensor *make(tl_dtype dtype, int rank, const int64_t *size)
 {
@@ -39,7 +39,7 @@ static tl_tensor *make(tl_dtype dtype, int rank, const int64_t *size)
     return t;
 }
 
-Test(test_tensor, new_is_row_major)
+Test(tensor, new_is_row_major)
 {
     tl_tensor *t = make(TL_f32, 3, (int64_t[]){2, 3, 4});
 
@@ -52,7 +52,7 @@ Test(test_tensor, new_is_row_major)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, rank_over_four_allocates_dims)
+Test(tensor, rank_over_four_allocates_dims)
 {
     int64_t size[16];
     tl_tensor *t;
@@ -66,7 +66,7 @@ Test(test_tensor, rank_over_four_allocates_dims)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, empty_has_no_elements_but_sizes)
+Test(tensor, empty_has_no_elements_but_sizes)
 {
     tl_tensor *t = make(TL_f64, 2, (int64_t[]){0, 5});
 
@@ -75,7 +75,7 @@ Test(test_tensor, empty_has_no_elements_but_sizes)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, too_many_elements_is_e0307)
+Test(tensor, too_many_elements_is_e0307)
 {
     tl_tensor *t = NULL;
     int64_t size[3] = {1 << 20, 1 << 20, 1 << 20};
@@ -86,7 +86,7 @@ Test(test_tensor, too_many_elements_is_e0307)
     cr_assert_null(t);
 }
 
-Test(test_tensor, zero_size_does_not_hide_overflow)
+Test(tensor, zero_size_does_not_hide_overflow)
 {
     tl_tensor *t = NULL;
     int64_t size[3] = {(int64_t)1 << 60, (int64_t)1 << 60, 0};
@@ -94,7 +94,7 @@ Test(test_tensor, zero_size_does_not_hide_overflow)
     cr_assert_neq(tl_tensor_new(&t, pool, TL_f32, 3, size, &diag), TL_OK);
 }
 
-Test(test_tensor, view_of_transposed_reads_by_strides)
+Test(tensor, view_of_transposed_reads_by_strides)
 {
     tl_tensor *t = make(TL_i32, 2, (int64_t[]){2, 3}), *v;
 
@@ -114,7 +114,7 @@ Test(test_tensor, view_of_transposed_reads_by_strides)
     tl_tensor_unref(v);
 }
 
-Test(test_tensor, negative_strides_read_backwards)
+Test(tensor, negative_strides_read_backwards)
 {
     tl_tensor *t = make(TL_f32, 1, (int64_t[]){4}), *v;
     float out[4];
@@ -133,7 +133,7 @@ Test(test_tensor, negative_strides_read_backwards)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, contiguous_ignores_strides_of_size_one_axes)
+Test(tensor, contiguous_ignores_strides_of_size_one_axes)
 {
     tl_tensor *t = make(TL_f32, 1, (int64_t[]){6}), *v;
 
@@ -145,7 +145,7 @@ Test(test_tensor, contiguous_ignores_strides_of_size_one_axes)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, alias_shares_storage_and_has_no_nodes)
+Test(tensor, alias_shares_storage_and_has_no_nodes)
 {
     tl_tensor *t = make(TL_f32, 1, (int64_t[]){6}), *a, *s;
 
@@ -162,7 +162,7 @@ Test(test_tensor, alias_shares_storage_and_has_no_nodes)
     tl_tensor_unref(s);
 }
 
-Test(test_tensor, realize_gives_a_stub_its_sizes)
+Test(tensor, realize_gives_a_stub_its_sizes)
 {
     tl_tensor *t;
 
@@ -176,7 +176,7 @@ Test(test_tensor, realize_gives_a_stub_its_sizes)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, elements_of_each_dtype_round_trip)
+Test(tensor, elements_of_each_dtype_round_trip)
 {
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
         tl_tensor *t = make((tl_dtype)d, 1, (int64_t[]){2});
@@ -189,7 +189,7 @@ Test(test_tensor, elements_of_each_dtype_round_trip)
     }
 }
 
-Test(test_tensor, integers_wrap_and_floats_truncate)
+Test(tensor, integers_wrap_and_floats_truncate)
 {
     tl_tensor *t = make(TL_i8, 1, (int64_t[]){1});
     tl_tensor *f = make(TL_f64, 1, (int64_t[]){1});
@@ -206,7 +206,7 @@ Test(test_tensor, integers_wrap_and_floats_truncate)
 
 /* 1 + 2^-11 + 2^-40 lies just above the middle of two f16 numbers, but its
  * nearest float is the middle. */
-Test(test_tensor, doubles_round_once_to_16_bits)
+Test(tensor, doubles_round_once_to_16_bits)
 {
     tl_tensor *t = make(TL_f16, 0, NULL), *b = make(TL_bf16, 0, NULL);
 
@@ -222,7 +222,7 @@ Test(test_tensor, doubles_round_once_to_16_bits)
     tl_tensor_unref(b);
 }
 
-Test(test_tensor, scalars_have_rank_zero)
+Test(tensor, scalars_have_rank_zero)
 {
     tl_tensor *f, *i;
 
@@ -236,7 +236,7 @@ Test(test_tensor, scalars_have_rank_zero)
     tl_tensor_unref(i);
 }
 
-Test(test_tensor, type_has_sizes_as_numbers)
+Test(tensor, type_has_sizes_as_numbers)
 {
     tl_tensor *t = make(TL_bf16, 2, (int64_t[]){2, 3});
     tl_ttype type;
@@ -248,7 +248,7 @@ Test(test_tensor, type_has_sizes_as_numbers)
     tl_tensor_unref(t);
 }
 
-Test(test_tensor, every_failing_allocation_is_reported_and_leaks_nothing)
+Test(tensor, every_failing_allocation_is_reported_and_leaks_nothing)
 {
     int64_t size[5] = {1, 2, 3, 4, 5};
 
