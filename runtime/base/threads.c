@@ -168,11 +168,9 @@ static uint32_t work(tl_threads *pool, int index, uint32_t *epoch)
 
 /* ---- workers ------------------------------------------------------------- */
 
-/* Poll for a region after `epoch` for at most `budget` ns. */
-static bool spin_for_region(tl_threads *pool, uint32_t epoch, int64_t budget)
+/* Poll for a region after `epoch` until the time `end`. */
+static bool spin_for_region(tl_threads *pool, uint32_t epoch, int64_t end)
 {
-    int64_t end = now_ns() + budget;
-
     do {
         for (int i = 0; i < SPIN_STEP; i++) {
             if (epoch_now(pool) != epoch) {
@@ -206,35 +204,61 @@ static void tell_done(tl_threads *pool, uint32_t parts)
     }
 }
 
-/* Work; after work spin a while; then sleep.  The budget of the spin doubles
- * when it, or a sleep shorter than it, finds work, and halves otherwise. */
+static int64_t clamp_budget(int64_t budget)
+{
+    budget = budget > SPIN_MAX_NS ? SPIN_MAX_NS : budget;
+    return budget < SPIN_MIN_NS ? SPIN_MIN_NS : budget;
+}
+
+/* Wait for a region after `epoch`, first spinning if *hot.  Returns the new
+ * budget of the spin: halved when the spin finds no region, but doubled when
+ * the longest spin would have found it.  *hot is then whether the wait was
+ * that short. */
+static int64_t wait_for_region(tl_threads *pool, uint32_t epoch,
+                               int64_t budget, bool *hot)
+{
+    int64_t start = now_ns();
+
+    if (*hot && spin_for_region(pool, epoch, start + budget)) {
+        return budget;
+    }
+    sleep_until_region(pool, epoch);
+    if (now_ns() - start < SPIN_MAX_NS) {
+        *hot = true;
+        return clamp_budget(budget * 2);
+    }
+    budget = *hot ? clamp_budget(budget / 2) : budget;
+    *hot = false;
+    return budget;
+}
+
+/* Work and wait in turn.  A worker is hot, and spins, after it had work or
+ * waited for less than the longest spin; the budget doubles when a hot worker found a
+ * part and halves when all were taken.  A sleeper woken for nothing after a
+ * long sleep goes back to sleep: where cores are short, spinning would take
+ * them from those who work. */
 static void *worker_main(void *arg)
 {
     const worker *me = arg;
     tl_threads *pool = me->pool;
     int64_t budget = SPIN_MAX_NS;
+    bool hot = false;
     uint32_t epoch, parts;
 
     own_pool = pool;
     own_index = me->index;
     while (!atomic_load_explicit(&pool->stop, memory_order_acquire)) {
-        bool found = false;
-
         parts = work(pool, me->index, &epoch);
         if (parts > 0) {
             tell_done(pool, parts);
-            found = spin_for_region(pool, epoch, budget);
         }
-        if (!found && !atomic_load(&pool->stop)) {
-            int64_t slept = now_ns();
-
-            sleep_until_region(pool, epoch);
-            slept = now_ns() - slept;
-            found = slept < budget;
+        if (hot) {
+            budget = clamp_budget(parts > 0 ? budget * 2 : budget / 2);
         }
-        budget = found ? budget * 2 : budget / 2;
-        budget = budget > SPIN_MAX_NS ? SPIN_MAX_NS : budget;
-        budget = budget < SPIN_MIN_NS ? SPIN_MIN_NS : budget;
+        hot = hot || parts > 0;
+        if (!atomic_load(&pool->stop)) {
+            budget = wait_for_region(pool, epoch, budget, &hot);
+        }
     }
     return NULL;
 }

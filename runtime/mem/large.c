@@ -33,7 +33,7 @@ void tl_large_fini(tl_large *large)
     for (int i = 0; i < large->nregions; i++) {
         tl_region *r = &large->regions[i];
 
-        TL_UNPOISON(r->base, (size_t)(r->end - r->base));
+        TL_UNPOISON(r->base, (size_t)(r->top - r->base));
         munmap(r->mapping, r->mapping_bytes);
     }
     large->nregions = 0;
