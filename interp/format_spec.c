@@ -478,8 +478,9 @@ static void write_nonfinite(const spec *s, double f, tl_buf *out)
 
 static tl_status format_float(const spec *s, double f, tl_buf *out)
 {
-    tl_buf text;
     number n = {.prefix = "", .group = 3};
+    spec plain = *s;
+    tl_buf text;
 
     tl_buf_init(&text);
     n.sign = sign_of(s, signbit(f) && f == f);
@@ -492,9 +493,10 @@ static tl_status format_float(const spec *s, double f, tl_buf *out)
     } else {
         write_nonfinite(s, f, &text);
         n.digits = n.rest = tl_buf_str(&text);
+        plain.group = 0;
     }
     n.nrest = strlen(n.rest);
-    put_number(s, &n, out);
+    put_number(&plain, &n, out);
     out->failed |= text.failed;
     tl_buf_fini(&text);
     return TL_OK;

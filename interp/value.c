@@ -212,15 +212,17 @@ tl_status tl_seq_alloc(tl_value *out, tl_tag tag, size_t len, tl_diag *diag)
 tl_status tl_seq_new_take(tl_value *out, tl_tag tag, tl_value *items,
                           size_t len, tl_diag *diag)
 {
-    tl_status st = tl_seq_alloc(out, tag, len, diag);
+    tl_value seq; /* `out` may be one of the items */
+    tl_status st = tl_seq_alloc(&seq, tag, len, diag);
 
     if (st != TL_OK) {
         tl_unref_all(items, len);
         return st;
     }
     if (len > 0) {
-        memcpy(out->seq->items, items, len * sizeof(*items));
+        memcpy(seq.seq->items, items, len * sizeof(*items));
     }
+    *out = seq;
     return TL_OK;
 }
 
