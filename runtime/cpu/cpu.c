@@ -1,0 +1,64 @@
+/* cpu.c - the CPU's table of kernels, made from ops.def.
+ *
+ * What is compiled twice (isa.h) is chosen here, once. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "runtime/cpu/cpu.h"
+
+#include "runtime/cpu/elementwise.h"
+#include "runtime/cpu/kern.h"
+
+/* Kernels for every CPU. */
+static void set_plain(tl_device *device)
+{
+    tl_kernel_fn **kernel = device->kernel;
+
+    device->map_grad = tl_cpu_map_grad;
+#define MAP1(name, ...) kernel[TL_OP_##name] = tl_cpu_map;
+#define MAP2(name, ...) kernel[TL_OP_##name] = tl_cpu_map;
+#define MAP3(name, ...) kernel[TL_OP_##name] = tl_cpu_map;
+#define CMP1(name, ...) kernel[TL_OP_##name] = tl_cpu_map;
+#define CMP2(name, ...) kernel[TL_OP_##name] = tl_cpu_map;
+#define RED(name, ...) kernel[TL_OP_##name] = tl_cpu_reduce;
+#define VIEW(name, ...) kernel[TL_OP_##name] = NULL;
+#define MAKE(name, ...) kernel[TL_OP_##name] = tl_cpu_##name;
+#define KERN(name, ...) kernel[TL_OP_##name] = tl_cpu_##name;
+#include "runtime/op/ops.def"
+}
+
+#ifdef TL_HAVE_AVX2_KERNELS
+static void set_avx2(tl_device *device)
+{
+    tl_kernel_fn **kernel = device->kernel;
+
+    device->map_grad = tl_cpu_map_grad_avx2;
+#define MAP1(name, ...) kernel[TL_OP_##name] = tl_cpu_map_avx2;
+#define MAP2(name, ...) kernel[TL_OP_##name] = tl_cpu_map_avx2;
+#define MAP3(name, ...) kernel[TL_OP_##name] = tl_cpu_map_avx2;
+#define CMP1(name, ...) kernel[TL_OP_##name] = tl_cpu_map_avx2;
+#define CMP2(name, ...) kernel[TL_OP_##name] = tl_cpu_map_avx2;
+#define RED(name, ...) kernel[TL_OP_##name] = tl_cpu_reduce_avx2;
+#include "runtime/op/ops.def"
+    kernel[TL_OP_cast] = tl_cpu_cast_avx2;
+    kernel[TL_OP_rand] = tl_cpu_rand_avx2;
+    kernel[TL_OP_randn] = tl_cpu_randn_avx2;
+    kernel[TL_OP_randint] = tl_cpu_randint_avx2;
+    kernel[TL_OP_perm] = tl_cpu_perm_avx2;
+    kernel[TL_OP_dropout] = tl_cpu_dropout_avx2;
+    kernel[TL_OP_bernoulli] = tl_cpu_bernoulli_avx2;
+}
+#endif
+
+void tl_cpu_device_init(tl_device *device)
+{
+    device->name = "cpu";
+    set_plain(device);
+#ifdef TL_HAVE_AVX2_KERNELS
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+        && __builtin_cpu_supports("f16c")) {
+        set_avx2(device);
+    }
+#endif
+}

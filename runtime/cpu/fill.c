@@ -1,0 +1,217 @@
+/* fill.c - creators: full, arange, linspace, eye, and what draws use. */
+#include "runtime/cpu/fill.h"
+
+#include <string.h>
+
+#include "runtime/cpu/elementwise.h"
+#include "runtime/cpu/kern.h"
+#include "runtime/cpu/stage.h"
+
+enum { TASK_NS = 50000 };
+
+typedef struct fill_job {
+    tl_fill_fn *fn;
+    const void *arg;
+    tl_stage_fn *stage; /* NULL: tiles are written in place */
+    char *to;
+    int64_t n, chunk;
+    int width;
+} fill_job;
+
+static void fill_task(void *arg, int64_t task, int worker)
+{
+    const fill_job *j = arg;
+    int64_t pos = task * j->chunk, end = pos + j->chunk;
+    double tile[TL_FILL_TILE];
+
+    (void)worker;
+    for (end = end < j->n ? end : j->n; pos < end; pos += TL_FILL_TILE) {
+        int64_t n = end - pos < TL_FILL_TILE ? end - pos : TL_FILL_TILE;
+        char *to = j->to + pos * j->width;
+
+        if (j->stage == NULL) {
+            j->fn(j->arg, pos, n, to);
+        } else {
+            j->fn(j->arg, pos, n, tile);
+            j->stage(n, tile, 1, to);
+        }
+    }
+}
+
+void tl_cpu_fill(tl_kernel_ctx *k, tl_tensor *to, tl_dtype dtype,
+                 tl_fill_fn *fn, const void *arg, double ns)
+{
+    fill_job j = {.fn = fn, .arg = arg, .n = to->numel};
+    int64_t tiles = (int64_t)(TASK_NS / ns) / TL_FILL_TILE + 1;
+
+    j.to = tl_tensor_data(to);
+    j.width = (int)tl_dtype_size(to->dtype);
+    j.stage = dtype == to->dtype ? NULL : tl_stage(dtype, to->dtype);
+    j.chunk = tiles * TL_FILL_TILE;
+    tl_cpu_run(k, tl_ceil_div(j.n, j.chunk), fill_task, &j);
+}
+
+/* ---- creators --------------------------------------------------------------- */
+
+/* Tiles of ints for ints, of doubles for floats. */
+static tl_dtype tile_dtype(const tl_tensor *to)
+{
+    return tl_dtype_is_float(to->dtype) ? TL_f64 : TL_i64;
+}
+
+static void fill_int(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const tl_attrs *at = arg;
+    int64_t *v = tile;
+
+    (void)pos;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = at->i[0];
+    }
+}
+
+static void fill_float(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const tl_attrs *at = arg;
+    double *v = tile;
+
+    (void)pos;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = at->f[0];
+    }
+}
+
+tl_status tl_cpu_full(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                      int nin, tl_tensor *const *out, int nout,
+                      const tl_attrs *at)
+{
+    tl_dtype dtype = tile_dtype(out[0]);
+
+    (void)op;
+    (void)in;
+    (void)nin;
+    (void)nout;
+    tl_cpu_fill(k, out[0], dtype, dtype == TL_i64 ? fill_int : fill_float, at,
+                0.5);
+    return TL_OK;
+}
+
+/* Integers wrap, as all of them do. */
+static void range_int(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const tl_attrs *at = arg;
+    int64_t *v = tile;
+
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = (int64_t)((uint64_t)at->i[0]
+                         + (uint64_t)(pos + i) * (uint64_t)at->i[1]);
+    }
+}
+
+static void range_float(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const tl_attrs *at = arg;
+    double *v = tile;
+
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = at->f[0] + (double)(pos + i) * at->f[1];
+    }
+}
+
+tl_status tl_cpu_arange(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                        int nin, tl_tensor *const *out, int nout,
+                        const tl_attrs *at)
+{
+    tl_dtype dtype = tile_dtype(out[0]);
+
+    (void)op;
+    (void)in;
+    (void)nin;
+    (void)nout;
+    tl_cpu_fill(k, out[0], dtype, dtype == TL_i64 ? range_int : range_float,
+                at, 1);
+    return TL_OK;
+}
+
+typedef struct line {
+    double from, to, step;
+    int64_t last;
+} line;
+
+/* From both ends, so that both are exact and the middle is symmetric. */
+static void fill_line(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const line *l = arg;
+    double *v = tile;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t up = pos + i, down = l->last - up;
+
+        v[i] = up <= down ? l->from + (double)up * l->step
+                          : l->to - (double)down * l->step;
+    }
+}
+
+tl_status tl_cpu_linspace(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                          int nin, tl_tensor *const *out, int nout,
+                          const tl_attrs *at)
+{
+    line l = {.from = at->f[0], .to = at->f[1], .last = out[0]->numel - 1};
+
+    (void)op;
+    (void)in;
+    (void)nin;
+    (void)nout;
+    l.step = l.last > 0 ? (l.to - l.from) / (double)l.last : 0;
+    tl_cpu_fill(k, out[0], TL_f64, fill_line, &l, 1);
+    return TL_OK;
+}
+
+static void fill_eye(const void *arg, int64_t pos, int64_t n, void *tile)
+{
+    const int64_t *columns = arg;
+    int64_t *v = tile, first = pos % (*columns + 1);
+
+    memset(v, 0, (size_t)n * sizeof *v);
+    if (first != 0) { /* ones stand at multiples of columns + 1 */
+        first = *columns + 1 - first;
+    }
+    for (int64_t i = first; i < n && pos + i < *columns * *columns;
+         i += *columns + 1) {
+        v[i] = 1;
+    }
+}
+
+static void fill_eye_float(const void *arg, int64_t pos, int64_t n,
+                           void *tile)
+{
+    int64_t ones[TL_FILL_TILE];
+    double *v = tile;
+
+    fill_eye(arg, pos, n, ones);
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = (double)ones[i];
+    }
+}
+
+tl_status tl_cpu_eye(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                     int nin, tl_tensor *const *out, int nout,
+                     const tl_attrs *at)
+{
+    tl_dtype dtype = tile_dtype(out[0]);
+    int64_t columns;
+
+    (void)op;
+    (void)in;
+    (void)nin;
+    (void)nout;
+    (void)at;
+    if (out[0]->rank != 2) {
+        return tl_fail(k->diag, TL_E0304, "`eye` makes a matrix, not rank %d",
+                       (int)out[0]->rank);
+    }
+    columns = out[0]->size[1];
+    tl_cpu_fill(k, out[0], dtype, dtype == TL_i64 ? fill_eye : fill_eye_float,
+                &columns, 1);
+    return TL_OK;
+}

@@ -1,0 +1,177 @@
+/* fold.c - see fold.h.  Compiled twice. */
+#include "runtime/cpu/fold.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/cpu/scalar.h"
+
+#define SUM(a, b) ((a) + (b))
+#define PROD(a, b) ((a) * (b))
+#define MAX(a, b) ((a) >= (b) ? (a) : (b) > (a) ? (b) : (a) + (b))
+#define MIN(a, b) ((a) <= (b) ? (a) : (b) < (a) ? (b) : (a) + (b))
+
+#define FOLD(name, type, identity, JOIN)                                     \
+    static void name##_leaf(const void *from, int64_t n, void *to)           \
+    {                                                                        \
+        const type *x = from;                                                \
+        type lane[TL_LANES];                                                 \
+        int64_t i = 0;                                                       \
+                                                                             \
+        for (int j = 0; j < TL_LANES; j++) {                                 \
+            lane[j] = (identity);                                            \
+        }                                                                    \
+        for (; i + TL_LANES <= n; i += TL_LANES) {                           \
+            for (int j = 0; j < TL_LANES; j++) {                             \
+                lane[j] = JOIN(lane[j], x[i + j]);                           \
+            }                                                                \
+        }                                                                    \
+        for (int j = 0; i + j < n; j++) {                                    \
+            lane[j] = JOIN(lane[j], x[i + j]);                               \
+        }                                                                    \
+        for (int half = TL_LANES / 2; half > 0; half /= 2) {                 \
+            for (int j = 0; j < half; j++) {                                 \
+                lane[j] = JOIN(lane[j], lane[j + half]);                     \
+            }                                                                \
+        }                                                                    \
+        *(type *)to = lane[0];                                               \
+    }                                                                        \
+                                                                             \
+    static void name##_clear(void *to, int64_t w)                            \
+    {                                                                        \
+        type *lane = to;                                                     \
+                                                                             \
+        for (int64_t c = 0; c < TL_LANES * w; c++) {                         \
+            lane[c] = (identity);                                            \
+        }                                                                    \
+    }                                                                        \
+                                                                             \
+    static void name##_row(void *to, const void *from, int64_t w)            \
+    {                                                                        \
+        type *restrict lane = to;                                            \
+        const type *restrict x = from;                                       \
+                                                                             \
+        for (int64_t c = 0; c < w; c++) {                                    \
+            lane[c] = JOIN(lane[c], x[c]);                                   \
+        }                                                                    \
+    }                                                                        \
+                                                                             \
+    static void name##_join(void *lanes, int64_t w, void *to)                \
+    {                                                                        \
+        type *lane = lanes;                                                  \
+                                                                             \
+        for (int64_t half = TL_LANES / 2; half > 0; half /= 2) {             \
+            name##_row(lane, lane + half * w, half * w);                     \
+        }                                                                    \
+        memcpy(to, lane, (size_t)w * sizeof(type));                          \
+    }                                                                        \
+                                                                             \
+    static void name##_merge(const void *from, void *to, int64_t w)          \
+    {                                                                        \
+        const type *restrict left = from;                                    \
+        type *restrict right = to;                                           \
+                                                                             \
+        for (int64_t c = 0; c < w; c++) {                                    \
+            right[c] = JOIN(left[c], right[c]);                              \
+        }                                                                    \
+    }                                                                        \
+                                                                             \
+    static const tl_fold name = {name##_leaf, name##_clear, name##_row,      \
+                                 name##_join, name##_merge};
+
+#define FLOATS(suffix, type)                                                 \
+    FOLD(sum_##suffix, type, 0, SUM)                                         \
+    FOLD(prod_##suffix, type, 1, PROD)                                       \
+    FOLD(max_##suffix, type, -(type)INFINITY, MAX)                           \
+    FOLD(min_##suffix, type, (type)INFINITY, MIN)
+
+FLOATS(f32, float)
+FLOATS(f64, double)
+FOLD(sum_i64, int64_t, 0, SUM)
+FOLD(prod_i64, int64_t, 1, PROD)
+FOLD(max_i64, int64_t, INT64_MIN, MAX)
+FOLD(min_i64, int64_t, INT64_MAX, MIN)
+
+const tl_fold *TL_ISA(tl_fold_get)(tl_dtype acc, tl_fold_kind kind)
+{
+    static const tl_fold *const f32[] = {&sum_f32, &prod_f32, &max_f32,
+                                         &min_f32};
+    static const tl_fold *const f64[] = {&sum_f64, &prod_f64, &max_f64,
+                                         &min_f64};
+    static const tl_fold *const i64[] = {&sum_i64, &prod_i64, &max_i64,
+                                         &min_i64};
+
+    return acc == TL_f32 ? f32[kind] : acc == TL_f64 ? f64[kind] : i64[kind];
+}
+
+/* ---- maps --------------------------------------------------------------------- */
+
+#define MAP(name, type, expr)                                                \
+    static void name(int64_t n, const void *from, const void *params,        \
+                     int64_t step, void *to)                                 \
+    {                                                                        \
+        const type *x = from, *s = params;                                   \
+        type *y = to;                                                        \
+                                                                             \
+        TL_INDEPENDENT                                                       \
+        for (int64_t i = 0; i < n; i++) {                                    \
+            const type v = x[i];                                             \
+                                                                             \
+            y[i] = (expr);                                                   \
+        }                                                                    \
+        (void)s;                                                             \
+        (void)step;                                                          \
+    }
+
+/* The same with p = s[i * step]. */
+#define MAP_WITH(name, type, expr)                                           \
+    static void name(int64_t n, const void *from, const void *params,        \
+                     int64_t step, void *to)                                 \
+    {                                                                        \
+        const type *x = from, *s = params;                                   \
+        type *y = to;                                                        \
+                                                                             \
+        if (step == 0) {                                                     \
+            const type p = *s;                                               \
+                                                                             \
+            TL_INDEPENDENT                                                   \
+            for (int64_t i = 0; i < n; i++) {                                \
+                const type v = x[i];                                         \
+                                                                             \
+                y[i] = (expr);                                               \
+            }                                                                \
+            return;                                                          \
+        }                                                                    \
+        TL_INDEPENDENT                                                       \
+        for (int64_t i = 0; i < n; i++) {                                    \
+            const type v = x[i], p = s[i];                                   \
+                                                                             \
+            y[i] = (expr);                                                   \
+        }                                                                    \
+    }
+
+#define MAPS(suffix, type, EXP)                                              \
+    MAP(nonzero_##suffix, type, v != 0)                                      \
+    MAP(square_##suffix, type, v *v)                                         \
+    MAP_WITH(minus_##suffix, type, v - p)                                    \
+    MAP_WITH(minus_square_##suffix, type, (v - p) * (v - p))                 \
+    MAP_WITH(exp_minus_##suffix, type, EXP(p - p == 0 ? v - p : v))
+
+MAPS(f32, float, tl_exp_f32)
+MAPS(f64, double, tl_exp_f64)
+MAP(nonzero_i64, int64_t, v != 0)
+
+tl_fold_map_fn *TL_ISA(tl_fold_map_get)(tl_dtype acc, tl_fold_map map)
+{
+    static tl_fold_map_fn *const f32[] = {
+        NULL,      nonzero_f32,      square_f32,
+        minus_f32, minus_square_f32, exp_minus_f32};
+    static tl_fold_map_fn *const f64[] = {
+        NULL,      nonzero_f64,      square_f64,
+        minus_f64, minus_square_f64, exp_minus_f64};
+
+    return acc == TL_f32   ? f32[map]
+           : acc == TL_f64 ? f64[map]
+           : map == TL_FOLD_NONZERO ? nonzero_i64
+                                    : NULL;
+}

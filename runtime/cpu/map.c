@@ -1,0 +1,204 @@
+/* map.c - the kernels of elementwise rows: value, fused gradient, cast. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/cpu/elementwise.h"
+#include "runtime/cpu/kern.h"
+#include "runtime/cpu/map_job.h"
+
+enum { SMALL = 4096 }; /* elements up to which nothing is set up */
+
+static const double no_attributes[6] = {0};
+
+static const tl_map_loops *loops_of(tl_dtype dtype)
+{
+    switch (dtype) {
+#define CASE(name)                                                           \
+    case TL_##name:                                                          \
+        return &TL_ISA(tl_map_##name);
+        TL_MAP_TABLES(CASE)
+    case TL_bool:
+        return &TL_ISA(tl_map_u8);
+    default: /* f16, bf16 */
+        return &TL_ISA(tl_map_f32);
+    }
+}
+
+/* Nanoseconds an element takes, roughly. */
+static double cost(tl_op op, tl_dtype compute)
+{
+    double ns = 0.2 * (double)tl_dtype_size(compute);
+
+    if (tl_op_get(op)->amp == TL_AMP_F32) {
+        ns += compute == TL_f64 ? 15 : 2;
+    }
+    return ns;
+}
+
+/* ---- integers: what must not be -------------------------------------------- */
+
+static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
+                                const tl_tensor *b, tl_tensor *to)
+{
+    int64_t bad;
+
+    if (op == TL_OP_pow) {
+        bad = TL_ISA(tl_map_find)(b, to, 0, (double)INFINITY, true);
+        return bad < 0 ? TL_OK
+                       : tl_fail(k->diag, TL_E0416,
+                                 "negative power of an integer at %s",
+                                 tl_cpu_place(to, bad).s);
+    }
+    bad = TL_ISA(tl_map_find)(b, to, 0, 0.5, false);
+    return bad < 0 ? TL_OK
+                   : tl_fail(k->diag, TL_E0401, "integer `%s` by zero at %s",
+                             op == TL_OP_mod ? "%" : "//",
+                             tl_cpu_place(to, bad).s);
+}
+
+/* ---- value and gradient ------------------------------------------------------ */
+
+/* Everything contiguous, of one shape and of the loop's dtype? */
+static bool is_plain(tl_tensor *const *in, int nin, const tl_tensor *to,
+                     tl_dtype compute)
+{
+    for (int i = 0; i < nin; i++) {
+        if (in[i]->numel != to->numel || in[i]->dtype != compute
+            || !tl_tensor_contiguous(in[i])) {
+            return false;
+        }
+    }
+    return to->numel <= SMALL;
+}
+
+tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
+                             tl_tensor *const *in, int nin,
+                             tl_tensor *const *out, int nout,
+                             const tl_attrs *at)
+{
+    tl_dtype compute = tl_dtype_arith(in[nin - 1]->dtype);
+    tl_map_loop *loop = loops_of(compute)->value[op];
+    tl_tensor *to = out[0];
+    const void *data[TL_MAP_OPERANDS];
+    tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
+    tl_map_job j;
+
+    (void)nout;
+    TL_CHECK(loop != NULL);
+    if ((op == TL_OP_floordiv || op == TL_OP_mod || op == TL_OP_pow)
+        && !tl_dtype_is_float(compute)) {
+        TL_TRY(check_integers(k, op, in[1], to));
+    }
+    if (compute == in[nin - 1]->dtype && is_plain(in, nin, to, compute)) {
+        for (int i = 0; i < nin; i++) {
+            data[i] = tl_tensor_data(in[i]);
+        }
+        loop(to->numel, data, tl_tensor_data(to),
+             at == NULL ? no_attributes : at->f);
+        return TL_OK;
+    }
+    memcpy(all, in, sizeof(tl_tensor *) * (size_t)nin);
+    TL_ISA(tl_map_job_init)(&j, loop, all, to, compute, at);
+    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
+    return TL_OK;
+}
+
+tl_status TL_ISA(tl_cpu_map_grad)(tl_kernel_ctx *k, tl_op op, int which,
+                                  tl_tensor *const *in, int nin,
+                                  tl_tensor *y, tl_tensor *g, tl_tensor *dx,
+                                  const tl_attrs *at)
+{
+    tl_dtype compute = tl_dtype_arith(dx->dtype);
+    tl_map_loop *loop = loops_of(compute)->grad[op][which];
+    tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
+    tl_map_job j;
+
+    TL_CHECK(loop != NULL);
+    memcpy(all, in, sizeof(tl_tensor *) * (size_t)nin);
+    all[TL_MAP_Y] = y;
+    all[TL_MAP_G] = g;
+    TL_ISA(tl_map_job_init)(&j, loop, all, dx, compute, at);
+    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
+    return TL_OK;
+}
+
+/* ---- cast ------------------------------------------------------------------------ */
+
+#define IDENTITY(width, type)                                                \
+    static void identity_##width(int64_t n, const void *const *in, void *to, \
+                                 const double *p)                            \
+    {                                                                        \
+        (void)p;                                                             \
+        memcpy(to, in[0], (size_t)n * sizeof(type));                         \
+    }
+IDENTITY(1, uint8_t)
+IDENTITY(2, uint16_t)
+IDENTITY(4, uint32_t)
+IDENTITY(8, uint64_t)
+
+static tl_map_loop *identity(tl_dtype dtype)
+{
+    switch (tl_dtype_size(dtype)) {
+    case 1:
+        return identity_1;
+    case 2:
+        return identity_2;
+    case 4:
+        return identity_4;
+    default:
+        return identity_8;
+    }
+}
+
+/* Where a conversion passes through: f32 or f64 at 16-bit floats. */
+static tl_dtype halfway(tl_dtype from, tl_dtype to)
+{
+    if (TL_ISA(tl_stage)(from, to) != NULL) {
+        return to;
+    }
+    return tl_dtype_arith(from) != from ? TL_f32 : TL_f64;
+}
+
+/* A float that the integer type cannot hold: E0319. */
+static tl_status check_cast(tl_kernel_ctx *k, const tl_tensor *x,
+                            tl_tensor *to)
+{
+    static const int bits[TL_DTYPE_COUNT] = {
+        [TL_u8] = 8, [TL_i8] = 7, [TL_i16] = 15, [TL_i32] = 31, [TL_i64] = 63};
+    double above = ldexp(1, bits[to->dtype]);
+    double lo = to->dtype == TL_u8 ? 0 : -above;
+    int64_t bad;
+
+    /* what truncates into the range; 2^63 has no neighbour below -2^63 */
+    lo = to->dtype == TL_i64 ? lo : nextafter(lo - 1, 0);
+    bad = TL_ISA(tl_map_find)(x, to, lo, above, true);
+    return bad < 0 ? TL_OK
+                   : tl_fail(k->diag, TL_E0319, "value at %s has no %s form",
+                             tl_cpu_place(to, bad).s,
+                             tl_dtype_name(to->dtype));
+}
+
+tl_status TL_ISA(tl_cpu_cast)(tl_kernel_ctx *k, tl_op op,
+                              tl_tensor *const *in, int nin,
+                              tl_tensor *const *out, int nout,
+                              const tl_attrs *at)
+{
+    tl_tensor *all[TL_MAP_OPERANDS] = {in[0]}, *to = out[0];
+    tl_dtype compute = halfway(in[0]->dtype, to->dtype);
+    tl_map_job j;
+
+    (void)nin;
+    (void)nout;
+    if (tl_dtype_is_float(in[0]->dtype)
+        && tl_dtype_kind(to->dtype) == TL_KIND_INT) {
+        TL_TRY(check_cast(k, in[0], to));
+    }
+    TL_ISA(tl_map_job_init)(&j, identity(compute), all, to, compute, at);
+    if (compute != to->dtype && to->dtype == TL_bool) {
+        j.unstage = TL_ISA(tl_stage)(compute, TL_bool);
+        j.longest = TL_TILE_BYTES / j.width;
+    }
+    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
+    return TL_OK;
+}

@@ -1,0 +1,119 @@
+/* map_rows.h - the loops of one dtype, pasted from ops.def.
+ *
+ * Not an ordinary header: a file defines the macros below, includes this, and
+ * has `const tl_map_loops`.  It may be included again for another dtype.
+ *   ROW_TYPE       C type of elements, ROW_NAME its name in symbols
+ *   ROW_FN(fn)     what M(fn) means
+ *   ROW_P(v)       a double attribute as ROW_TYPE
+ *   ROW_GRADIENTS  defined: with gradients
+ *   ROW_FLOAT, ROW_NUM, ROW_ANY, ROW_BOOL(code)  code, or nothing, for rows
+ *                  of that column `types` */
+#define PASTE_(a, b, c) a##_##b##_##c
+#define PASTE(a, b, c) PASTE_(a, b, c)
+#define FN(kind, row) PASTE(kind, row, ROW_NAME)
+
+#define M(fn) ROW_FN(fn)
+#define K(value) ((ROW_TYPE)(value))
+#define zmul(u, v) M(zmul)(u, v)
+#define inf ((ROW_TYPE)INFINITY)
+
+#define OPERAND(name, at)                                                    \
+    const ROW_TYPE name = ((const ROW_TYPE *)in[at])[i];                     \
+                                                                             \
+    (void)name;
+
+#define LOOP(name, to_type, operands, formula)                               \
+    static void name(int64_t n, const void *const *in, void *to,             \
+                     const double *p)                                        \
+    {                                                                        \
+        const ROW_TYPE p0 = ROW_P(p[0]), p1 = ROW_P(p[1]);                   \
+        to_type *res = to;                                                   \
+                                                                             \
+        (void)p0;                                                            \
+        (void)p1;                                                            \
+        TL_INDEPENDENT                                                       \
+        for (int64_t i = 0; i < n; i++) {                                    \
+            operands res[i] = (to_type)(formula);                            \
+        }                                                                    \
+    }
+
+#define IN1 OPERAND(x, 0)
+#define IN2 OPERAND(a, 0) OPERAND(b, 1)
+#define IN3 OPERAND(a, 0) OPERAND(b, 1) OPERAND(c, 2)
+#define YG OPERAND(y, 3) OPERAND(g, 4)
+#define VALUE(row, operands, formula)                                        \
+    LOOP(FN(value, row), ROW_TYPE, operands, formula)
+#define COMPARE(row, operands, formula)                                      \
+    LOOP(FN(value, row), uint8_t, operands, formula)
+#ifdef ROW_GRADIENTS
+#define GRAD(which, row, operands, formula)                                  \
+    LOOP(FN(which, row), ROW_TYPE, operands YG, formula)
+#else
+#define GRAD(which, row, operands, formula)
+#endif
+
+#define MAP1(row, value, gx, amp, types, ...)                                \
+    ROW_##types(VALUE(row, IN1, value) GRAD(grad0, row, IN1, gx))
+#define MAP2(row, value, ga, gb, amp, types, ...)                            \
+    ROW_##types(VALUE(row, IN2, value) GRAD(grad0, row, IN2, ga)             \
+                    GRAD(grad1, row, IN2, gb))
+#define MAP3(row, value, ga, gb, gc, amp, types, ...)                        \
+    ROW_##types(VALUE(row, IN3, value) GRAD(grad0, row, IN3, ga)             \
+                    GRAD(grad1, row, IN3, gb) GRAD(grad2, row, IN3, gc))
+#define CMP1(row, value, types, ...) ROW_##types(COMPARE(row, IN1, value))
+#define CMP2(row, value, types, ...) ROW_##types(COMPARE(row, IN2, value))
+#include "runtime/op/ops.def"
+
+#ifdef ROW_GRADIENTS
+#define GRADS1(row) .grad[TL_OP_##row] = {FN(grad0, row)},
+#define GRADS2(row)                                                          \
+    .grad[TL_OP_##row] = {FN(grad0, row), FN(grad1, row)},
+#define GRADS3(row)                                                          \
+    .grad[TL_OP_##row] = {FN(grad0, row), FN(grad1, row), FN(grad2, row)},
+#else
+#define GRADS1(row)
+#define GRADS2(row)
+#define GRADS3(row)
+#endif
+#define ENTRY(row) .value[TL_OP_##row] = FN(value, row),
+#define MAP1(row, value, gx, amp, types, ...)                                \
+    ROW_##types(ENTRY(row) GRADS1(row))
+#define MAP2(row, value, ga, gb, amp, types, ...)                            \
+    ROW_##types(ENTRY(row) GRADS2(row))
+#define MAP3(row, value, ga, gb, gc, amp, types, ...)                        \
+    ROW_##types(ENTRY(row) GRADS3(row))
+#define CMP1(row, value, types, ...) ROW_##types(ENTRY(row))
+#define CMP2(row, value, types, ...) ROW_##types(ENTRY(row))
+
+#define TABLE_(name) TL_ISA(tl_map_##name)
+#define TABLE(name) TABLE_(name)
+
+const tl_map_loops TABLE(ROW_NAME) = {
+#include "runtime/op/ops.def"
+};
+
+#undef PASTE_
+#undef PASTE
+#undef FN
+#undef M
+#undef K
+#undef zmul
+#undef inf
+#undef OPERAND
+#undef LOOP
+#undef IN1
+#undef IN2
+#undef IN3
+#undef YG
+#undef VALUE
+#undef COMPARE
+#undef GRAD
+#undef GRADS1
+#undef GRADS2
+#undef GRADS3
+#undef ENTRY
+#undef TABLE_
+#undef TABLE
+#undef ROW_TYPE
+#undef ROW_NAME
+#undef ROW_P

@@ -1,0 +1,72 @@
+/* reduce.h - the axes of a reduction, and folding along its tree.
+ *
+ * A plan splits the axes into those that stay and those that are reduced,
+ * each merged where neighbours continue each other.  The elements of one
+ * result are numbered in row-major order of the reduced axes; README.md
+ * defines the tree over them. */
+#ifndef TL_CPU_REDUCE_H
+#define TL_CPU_REDUCE_H
+
+#include "runtime/cpu/fold.h"
+#include "runtime/cpu/stage.h"
+#include "runtime/tensor/device.h"
+
+typedef struct tl_axes {
+    int rank; /* at least 1 */
+    int64_t count; /* product of sizes */
+    int64_t size[TL_MAX_RANK], stride[TL_MAX_RANK];
+} tl_axes;
+
+typedef struct tl_reduce_plan {
+    tl_axes stay, reduced;
+    const char *data;
+    int from_width; /* bytes of an element of the input */
+    tl_dtype acc;   /* dtype in which it is folded: f32, f64, i64 */
+    int width;      /* bytes of it */
+    tl_stage_fn *stage;
+    bool converts;
+    /* Results go in groups of `w` neighbours, over rows of them; w = 1: each
+     * result by itself, along its elements. */
+    int64_t w, groups; /* groups of one row of the innermost staying axis */
+    int64_t row;       /* its size when w > 1, else 1 */
+} tl_reduce_plan;
+
+/* Count, mean and sum of squared deviations of w results. */
+typedef struct tl_moments {
+    int64_t count;
+    void *mean, *m2; /* of the accumulator's type */
+} tl_moments;
+
+void TL_ISA(tl_reduce_plan_init)(tl_reduce_plan *p, const tl_tensor *x,
+                                 uint16_t axes, tl_dtype acc);
+
+/* The group's results are *at .. *at + w of all, in row-major order; w is
+ * returned, and the offset of the first one's elements in the input. */
+int64_t TL_ISA(tl_reduce_group)(const tl_reduce_plan *p, int64_t group,
+                                int64_t *at, int64_t *offset);
+
+/* Fold the elements [lo, hi) of w results whose first elements stand at
+ * `offset`; lo is a multiple of TL_LEAF.  `params` are the results' own
+ * (or NULL); the values go to `to`. */
+void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
+                            tl_fold_map map, int64_t offset, int64_t w,
+                            int64_t lo, int64_t hi, const void *params,
+                            void *to);
+
+/* Their moments, in f32 or f64; of nothing count 0, and nothing is written. */
+void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
+                               int64_t w, int64_t lo, int64_t hi,
+                               tl_moments *to);
+
+/* Moments of two neighbouring ranges into those of the right one. */
+void TL_ISA(tl_moments_merge)(tl_dtype acc, const tl_moments *left,
+                              tl_moments *right, int64_t w);
+
+/* The elements lo .. lo + n of a result by itself, or element `lo` of w
+ * neighbours: as a row of the accumulator's type, in place or in `tile`. */
+const void *TL_ISA(tl_reduce_along)(const tl_reduce_plan *p, int64_t offset,
+                                    int64_t lo, int64_t n, void *tile);
+const void *TL_ISA(tl_reduce_over)(const tl_reduce_plan *p, int64_t offset,
+                                   int64_t w, int64_t lo, void *tile);
+
+#endif

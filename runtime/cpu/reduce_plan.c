@@ -1,0 +1,329 @@
+/* reduce_plan.c - axes of reductions, and the tree over their leaves. */
+#include "runtime/cpu/reduce.h"
+
+#include <string.h>
+
+#include "runtime/cpu/kern.h"
+
+enum {
+    MIN_GROUP = 8,   /* results side by side that are worth rows */
+    SHORT = 32,      /* elements below which a result alone is too costly */
+    LEVELS = 42      /* of the tree: 2^48 elements are 2^40 leaves */
+};
+
+/* ---- axes ---------------------------------------------------------------- */
+
+/* Those of `axes` (bits), outermost first, merged. */
+static void collect(tl_axes *a, const tl_tensor *x, uint32_t axes)
+{
+    a->rank = 0;
+    a->count = 1;
+    for (int i = 0; i < x->rank; i++) {
+        int last = a->rank - 1;
+
+        if ((axes >> i & 1) == 0) {
+            continue;
+        }
+        a->count *= x->size[i];
+        if (x->size[i] == 1) {
+            continue;
+        }
+        if (last >= 0 && a->stride[last] == x->size[i] * x->stride[i]) {
+            a->size[last] *= x->size[i];
+            a->stride[last] = x->stride[i];
+            continue;
+        }
+        a->size[a->rank] = x->size[i];
+        a->stride[a->rank] = x->stride[i];
+        a->rank++;
+    }
+    if (a->rank == 0) {
+        a->size[0] = 1;
+        a->stride[0] = 1;
+        a->rank = 1;
+    }
+}
+
+static int64_t magnitude(int64_t x)
+{
+    return x < 0 ? -x : x;
+}
+
+void TL_ISA(tl_reduce_plan_init)(tl_reduce_plan *p, const tl_tensor *x,
+                                 uint16_t axes, tl_dtype acc)
+{
+    int64_t inner, stay_stride, step;
+
+    collect(&p->stay, x, ~(uint32_t)axes);
+    collect(&p->reduced, x, axes);
+    p->data = tl_tensor_data(x);
+    p->from_width = (int)tl_dtype_size(x->dtype);
+    p->acc = acc;
+    p->width = (int)tl_dtype_size(acc);
+    p->stage = TL_ISA(tl_stage)(x->dtype, acc);
+    p->converts = x->dtype != acc;
+    inner = p->stay.size[p->stay.rank - 1];
+    stay_stride = magnitude(p->stay.stride[p->stay.rank - 1]);
+    step = magnitude(p->reduced.stride[p->reduced.rank - 1]);
+    p->w = 1;
+    if (inner >= MIN_GROUP
+        && (stay_stride < step || p->reduced.count <= SHORT)) {
+        p->w = TL_FOLD_BYTES / p->width;
+    }
+    p->row = p->w > 1 ? inner : 1;
+    p->groups = tl_ceil_div(p->row, p->w);
+}
+
+static int64_t offset_at(const tl_axes *a, int64_t index)
+{
+    int64_t offset = 0;
+
+    if (a->rank == 1) {
+        return index * a->stride[0];
+    }
+    for (int i = a->rank - 1; i >= 0; i--) {
+        offset += index % a->size[i] * a->stride[i];
+        index /= a->size[i];
+    }
+    return offset;
+}
+
+int64_t TL_ISA(tl_reduce_group)(const tl_reduce_plan *p, int64_t group,
+                                int64_t *at, int64_t *offset)
+{
+    int64_t first = group % p->groups * p->w;
+
+    *at = group / p->groups * p->row + first;
+    *offset = offset_at(&p->stay, *at);
+    return p->row - first < p->w ? p->row - first : p->w;
+}
+
+/* ---- leaves ---------------------------------------------------------------- */
+
+typedef struct folding {
+    const tl_reduce_plan *p;
+    const tl_fold *fold;
+    tl_fold_map_fn *map;
+    int64_t offset, w;
+    const void *params;
+} folding;
+
+const void *TL_ISA(tl_reduce_along)(const tl_reduce_plan *p, int64_t offset,
+                                    int64_t lo, int64_t n, void *tile)
+{
+    const tl_axes *a = &p->reduced;
+    int last = a->rank - 1;
+    int64_t at = lo % a->size[last], done = 0;
+
+    if (!p->converts && a->stride[last] == 1 && at + n <= a->size[last]) {
+        return p->data + (offset + offset_at(a, lo)) * p->from_width;
+    }
+    while (done < n) {
+        int64_t room = a->size[last] - at, m = n - done;
+        int64_t from = offset + offset_at(a, lo + done);
+
+        m = m < room ? m : room;
+        p->stage(m, p->data + from * p->from_width, a->stride[last],
+                 (char *)tile + done * p->width);
+        done += m;
+        at = 0;
+    }
+    return tile;
+}
+
+const void *TL_ISA(tl_reduce_over)(const tl_reduce_plan *p, int64_t offset,
+                                   int64_t w, int64_t lo, void *tile)
+{
+    int64_t from = offset + offset_at(&p->reduced, lo);
+    int64_t stride = p->stay.stride[p->stay.rank - 1];
+
+    if (!p->converts && stride == 1) {
+        return p->data + from * p->from_width;
+    }
+    p->stage(w, p->data + from * p->from_width, stride, tile);
+    return tile;
+}
+
+static void leaf_along(const folding *f, int64_t lo, int64_t n, void *to)
+{
+    double tile[TL_LEAF];
+    const void *x = TL_ISA(tl_reduce_along)(f->p, f->offset, lo, n, tile);
+
+    if (f->map != NULL) {
+        f->map(n, x, f->params, 0, tile);
+        x = tile;
+    }
+    f->fold->leaf(x, n, to);
+}
+
+/* Leaf of w results, over their rows. */
+static void leaf_over(const folding *f, int64_t lo, int64_t n, void *to)
+{
+    char lanes[TL_LANES][TL_FOLD_BYTES] __attribute__((aligned(64)));
+    char tile[TL_FOLD_BYTES] __attribute__((aligned(64)));
+    int64_t bytes = f->w * f->p->width;
+
+    f->fold->clear(lanes, f->w);
+    for (int64_t i = 0; i < n; i++) {
+        const void *x =
+            TL_ISA(tl_reduce_over)(f->p, f->offset, f->w, lo + i, tile);
+
+        if (f->map != NULL) {
+            f->map(f->w, x, f->params, 1, tile);
+            x = tile;
+        }
+        f->fold->row((char *)lanes + i % TL_LANES * bytes, x, f->w);
+    }
+    f->fold->join(lanes, f->w, to);
+}
+
+static void leaf(const folding *f, int64_t lo, int64_t n, void *to)
+{
+    if (f->p->w > 1) {
+        leaf_over(f, lo, n, to);
+    } else {
+        leaf_along(f, lo, n, to);
+    }
+}
+
+/* ---- the tree ---------------------------------------------------------------- */
+
+void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
+                            tl_fold_map map, int64_t offset, int64_t w,
+                            int64_t lo, int64_t hi, const void *params,
+                            void *to)
+{
+    char left[LEVELS][TL_FOLD_BYTES];
+    folding f = {.p = p, .offset = offset, .w = w, .params = params};
+    int depth = 0;
+
+    f.fold = TL_ISA(tl_fold_get)(p->acc, kind);
+    f.map = TL_ISA(tl_fold_map_get)(p->acc, map);
+    if (lo >= hi) { /* nothing: the identity */
+        f.fold->clear(left, w);
+        memcpy(to, left, (size_t)(w * p->width));
+        return;
+    }
+    for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
+        leaf(&f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
+        /* complete subtrees of one size join */
+        for (int64_t k = i; (k & 1) != 0; k >>= 1) {
+            f.fold->merge(left[--depth], to, w);
+        }
+        if (lo + TL_LEAF < hi) {
+            memcpy(left[depth++], to, (size_t)(w * p->width));
+        }
+    }
+    while (depth > 0) { /* the rest from the right */
+        f.fold->merge(left[--depth], to, w);
+    }
+}
+
+/* ---- statistics ---------------------------------------------------------------- */
+
+/* (count, mean, M2) of two sets into that of the right one: Chan, Golub,
+ * LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+ * variances" (1979), eq. 1.5. */
+#define CHAN(suffix, type)                                                   \
+    static void chan_##suffix(const tl_moments *left, tl_moments *right,     \
+                              int64_t w)                                     \
+    {                                                                        \
+        double na = (double)left->count, nb = (double)right->count;          \
+        const type share = (type)(nb / (na + nb));                           \
+        const type cross = (type)(na * nb / (na + nb));                      \
+        const type *ma = left->mean, *sa = left->m2;                         \
+        type *mb = right->mean, *sb = right->m2;                             \
+                                                                             \
+        for (int64_t c = 0; c < w; c++) {                                    \
+            type d = mb[c] - ma[c];                                          \
+                                                                             \
+            mb[c] = ma[c] + d * share;                                       \
+            sb[c] = sa[c] + sb[c] + d * d * cross;                           \
+        }                                                                    \
+    }                                                                        \
+                                                                             \
+    static void add_share_##suffix(int64_t n, const void *sum, void *mean,   \
+                                   int64_t w)                                \
+    {                                                                        \
+        const type *s = sum;                                                 \
+        type *m = mean;                                                      \
+                                                                             \
+        for (int64_t c = 0; c < w; c++) {                                    \
+            m[c] = m[c] + s[c] / (type)n;                                    \
+        }                                                                    \
+    }
+CHAN(f32, float)
+CHAN(f64, double)
+
+void TL_ISA(tl_moments_merge)(tl_dtype acc, const tl_moments *left,
+                              tl_moments *right, int64_t w)
+{
+    if (acc == TL_f32) {
+        chan_f32(left, right, w);
+    } else {
+        chan_f64(left, right, w);
+    }
+    right->count += left->count;
+}
+
+/* Element `lo` of each of the w results. */
+static void first_elements(const folding *f, int64_t lo, void *to)
+{
+    const tl_reduce_plan *p = f->p;
+    int64_t from = f->offset + offset_at(&p->reduced, lo);
+
+    p->stage(f->w, p->data + from * p->from_width,
+             p->stay.stride[p->stay.rank - 1], to);
+}
+
+/* Mean and M2 of a leaf in two passes.  Deviations from the first element are
+ * summed, so that equal elements have exactly their mean and M2 = 0. */
+static void leaf_moments(folding *f, int64_t lo, int64_t n, tl_moments *to)
+{
+    char first[TL_FOLD_BYTES], sum[TL_FOLD_BYTES];
+    tl_dtype acc = f->p->acc;
+
+    first_elements(f, lo, first);
+    f->params = first;
+    f->map = TL_ISA(tl_fold_map_get)(acc, TL_FOLD_MINUS);
+    leaf(f, lo, n, sum);
+    memcpy(to->mean, first, (size_t)(f->w * f->p->width));
+    if (acc == TL_f32) {
+        add_share_f32(n, sum, to->mean, f->w);
+    } else {
+        add_share_f64(n, sum, to->mean, f->w);
+    }
+    f->params = to->mean;
+    f->map = TL_ISA(tl_fold_map_get)(acc, TL_FOLD_MINUS_SQUARE);
+    leaf(f, lo, n, to->m2);
+    to->count = n;
+}
+
+void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
+                               int64_t w, int64_t lo, int64_t hi,
+                               tl_moments *to)
+{
+    char mean[LEVELS][TL_FOLD_BYTES], m2[LEVELS][TL_FOLD_BYTES];
+    tl_moments left[LEVELS];
+    folding f = {.p = p, .offset = offset, .w = w};
+    size_t bytes = (size_t)(w * p->width);
+    int depth = 0;
+
+    f.fold = TL_ISA(tl_fold_get)(p->acc, TL_FOLD_SUM);
+    to->count = 0;
+    for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
+        leaf_moments(&f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
+        for (int64_t k = i; (k & 1) != 0; k >>= 1) {
+            TL_ISA(tl_moments_merge)(p->acc, &left[--depth], to, w);
+        }
+        if (lo + TL_LEAF < hi) {
+            memcpy(mean[depth], to->mean, bytes);
+            memcpy(m2[depth], to->m2, bytes);
+            left[depth] = (tl_moments){to->count, mean[depth], m2[depth]};
+            depth++;
+        }
+    }
+    while (depth > 0) {
+        TL_ISA(tl_moments_merge)(p->acc, &left[--depth], to, w);
+    }
+}
