@@ -226,14 +226,6 @@ static tl_status zeros_of_cell(tl_eval *ev, tl_cell *cell, tl_value *out)
     return tl_zeros(ev, &type, out);
 }
 
-tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell, tl_value *out)
-{
-    tl_ttype type;
-
-    TL_TRY(tl_cell_type(ev, cell, &type));
-    return tl_zeros(ev, &type, out);
-}
-
 static tl_status zeros_of_tree(tl_eval *ev, const tl_tree *tree,
                                tl_value *out)
 {
