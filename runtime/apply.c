@@ -305,6 +305,19 @@ static tl_status apply_map(call *c)
     return record(c);
 }
 
+/* W0403 where the mean of nothing has been asked for. */
+static void warn_empty_mean(const call *c)
+{
+    tl_ttype type;
+
+    if (c->op == TL_OP_mean && c->in[0]->numel == 0 && c->out[0]->numel > 0) {
+        tl_tensor_type(c->in[0], &type);
+        tl_warn(c->rt->diag, TL_W0403, c->rt->span,
+                "the mean of nothing is nan: the operand is %s",
+                tl_ttype_str(&type).s);
+    }
+}
+
 /* Reductions, creators and structured operations. */
 static tl_status apply_kernel(call *c)
 {
@@ -317,6 +330,7 @@ static tl_status apply_kernel(call *c)
         TL_TRY(new_result(c, k, &type[k]));
     }
     TL_TRY(run_kernel(c));
+    warn_empty_mean(c);
     return record(c);
 }
 

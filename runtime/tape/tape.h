@@ -93,7 +93,12 @@ TL_MUST_USE tl_status tl_tape_record(tl_tape *tape, tl_op op,
 /* Drop what an entry holds; it is empty afterwards. */
 void tl_tape_entry_release(tl_tape_entry *entry);
 
-/* Record a custom entry; nothing is kept when no input is watched.  Takes `data` in any case (freed on failure). */
+/* Record a custom entry; nothing is kept when no input is watched.  Takes
+ * `data` in any case (freed when nothing is kept, and on failure).  Only types
+ * of `in` and `out` are kept, so data holds what the gradient reads.  For the
+ * tapes around this one it is recorded anew; recording a result again on a
+ * tape that has seen it puts the custom entry in the place of what was
+ * recorded before. */
 TL_MUST_USE tl_status tl_tape_record_custom(
     tl_tape *tape, tl_tensor *const *in, int nin, tl_tensor *const *out,
     int nout, tl_custom_grad_fn *fn, void *data, void (*free_data)(void *),

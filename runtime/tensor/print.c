@@ -56,7 +56,7 @@ static int shortest_digits(double value, tl_dtype dtype, char digits[24])
         n--;
     }
     digits[n] = '\0';
-    return atoi(strchr(text, 'e') + 1);
+    return (int)strtol(strchr(text, 'e') + 1, NULL, 10);
 }
 
 /* nan, inf and -inf; false for finite values. */

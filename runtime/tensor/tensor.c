@@ -204,9 +204,9 @@ static tl_status too_large(int rank, const int64_t *size, tl_diag *diag)
                    tl_shape_str(&shape).s);
 }
 
-/* Sizes and row-major strides of `t`, and storage for them. */
-static tl_status fill(tl_tensor *t, tl_pool *pool, const int64_t *size,
-                      tl_diag *diag)
+/* Sizes and row-major strides of `t`. */
+static tl_status set_row_major(tl_tensor *t, const int64_t *size,
+                               tl_diag *diag)
 {
     int64_t numel;
 
@@ -219,8 +219,39 @@ static tl_status fill(tl_tensor *t, tl_pool *pool, const int64_t *size,
     tl_row_major(t->rank, size, t->stride);
     t->numel = numel;
     t->flags = TL_TENSOR_CONTIGUOUS;
+    return TL_OK;
+}
+
+/* Sizes and row-major strides of `t`, and storage for them. */
+static tl_status fill(tl_tensor *t, tl_pool *pool, const int64_t *size,
+                      tl_diag *diag)
+{
+    TL_TRY(set_row_major(t, size, diag));
     return tl_storage_new(&t->storage, pool,
-                          (size_t)numel * tl_dtype_size(t->dtype), diag);
+                          (size_t)t->numel * tl_dtype_size(t->dtype), diag);
+}
+
+tl_status tl_tensor_over(tl_tensor **out, tl_storage *storage,
+                         tl_dtype dtype, int rank, const int64_t *size,
+                         tl_diag *diag)
+{
+    tl_tensor *t = NULL;
+    tl_status st = header_new(&t, dtype, rank, diag);
+
+    if (st == TL_OK) {
+        t->storage = storage;
+        st = set_row_major(t, size, diag);
+    } else {
+        tl_storage_unref(storage);
+    }
+    if (st != TL_OK) {
+        tl_tensor_unref(t);
+        return st;
+    }
+    TL_ASSERT((size_t)t->numel * tl_dtype_size(dtype) <=
+              tl_storage_bytes(storage));
+    *out = t;
+    return TL_OK;
 }
 
 tl_status tl_tensor_new(tl_tensor **out, tl_pool *pool, tl_dtype dtype,

@@ -58,6 +58,13 @@ TL_MUST_USE tl_status tl_tensor_view(tl_tensor **out, const tl_tensor *base,
                                      const int64_t *stride, int64_t offset,
                                      tl_diag *diag);
 
+/* A row-major tensor over `storage`, which has room for it: what another
+ * thread has computed comes over as its storage.  Takes the caller's
+ * reference of the storage, on failure too.  E0307, E0607. */
+TL_MUST_USE tl_status tl_tensor_over(tl_tensor **out, tl_storage *storage,
+                                     tl_dtype dtype, int rank,
+                                     const int64_t *size, tl_diag *diag);
+
 /* A second header of the same value, without tape links (stop, leaves). */
 TL_MUST_USE tl_status tl_tensor_alias(tl_tensor **out, const tl_tensor *t,
                                       tl_diag *diag);

@@ -245,6 +245,21 @@ Test(apply, forty_operands_are_joined)
     tl_tensor_unref(y);
 }
 
+Test(apply, the_mean_of_nothing_is_nan_with_a_warning)
+{
+    tl_tensor *a = make(TL_f32, 1, DIMS(0), NULL), *y;
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.axes = 1;
+    y = call1(TL_OP_mean, a, &at);
+    cr_expect(isnan(tl_tensor_get_f(y, 0)));
+    cr_expect_eq(diag.nwarnings, 1);
+    cr_expect_eq(diag.last->code, TL_W0403);
+    tl_tensor_unref(a);
+    tl_tensor_unref(y);
+}
+
 /* ---- writes ------------------------------------------------------------- */
 
 static void put_attrs(tl_attrs *at, int64_t start, int64_t size)

@@ -104,20 +104,13 @@ Test(backward, gradients_add_up_in_reverse_program_order)
 
 Test(backward, broadcast_operands_get_gradients_of_their_shape)
 {
-    tl_tensor *a = make(TL_f32, 2, DIMS(3, 3), VALUES(0, 0, 0, 0, 0, 0, 0, 0, 0));
-    tl_tensor *ones = make(TL_f32, 3, DIMS(3, 3, 3), NULL);
+    static const double one[27] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    tl_tensor *a = make(TL_f32, 2, DIMS(3, 3), one);
+    tl_tensor *ones = make(TL_f32, 3, DIMS(3, 3, 3), one);
     tl_tape *tape = open_grad();
     tl_tensor *x = leaf_of(tape, a), *g, *y;
 
-    for (int i = 0; i < 27; i++) {
-        tl_tensor_set_f(ones, i, 1);
-    }
-    y = call2(TL_OP_add, x, ones);
-    y = eat1(TL_OP_square, y, NULL);
-    for (int i = 0; i < 9; i++) {
-        tl_tensor_set_f(a, i, 1);
-    }
-    tl_tensor_unref(y);
     y = eat1(TL_OP_square, call2(TL_OP_add, x, ones), NULL);
     g = finish(tape, eat_sum(y), x);
     cr_assert_eq(g->rank, 2);

@@ -246,7 +246,8 @@ Test(safetensors, bad_entries_are_rejected)
 
 Test(safetensors, entries_must_tile_the_data)
 {
-#define B(off) ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" off "}}"
+#define B(off)                                                               \
+    ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" off "}}"
     rejects("{\"a\":" F32_2 B("[4,12]"), 12, "overlap");
     rejects("{\"a\":" F32_2 B("[0,8]"), 8, "overlap");
     rejects("{\"a\":" F32_2 B("[12,20]"), 20, "hole");
@@ -277,15 +278,19 @@ Test(safetensors, rank_is_at_most_64_and_loadable_to_16)
 {
     tl_safetensors *st;
     tl_tensor *t;
-    char header[1000];
     size_t n;
 
     for (int rank = 16; rank <= 65; rank += rank == 16 ? 1 : 16) {
-        strcpy(header, "{\"a\":{\"dtype\":\"U8\",\"shape\":[1");
+        char header[1000];
+        int len = snprintf(header, sizeof(header),
+                           "{\"a\":{\"dtype\":\"U8\",\"shape\":[1");
+
         for (int i = 1; i < rank; i++) {
-            strcat(header, ",1");
+            len += snprintf(header + len, sizeof(header) - (size_t)len,
+                            ",1");
         }
-        strcat(header, "],\"data_offsets\":[0,1]}}");
+        snprintf(header + len, sizeof(header) - (size_t)len,
+                 "],\"data_offsets\":[0,1]}}");
         if (rank > 64) {
             rejects(header, 1, "64 axes");
             continue;

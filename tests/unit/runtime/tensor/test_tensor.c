@@ -176,6 +176,23 @@ Test(tensor, realize_gives_a_stub_its_sizes)
     tl_tensor_unref(t);
 }
 
+Test(tensor, a_storage_may_get_a_header_of_its_own)
+{
+    tl_tensor *t = make(TL_i32, 1, (int64_t[]){6}), *u = NULL;
+
+    tl_tensor_set_i(t, 5, 42);
+    cr_assert_eq(tl_tensor_over(&u, tl_storage_ref(t->storage), TL_i32, 2,
+                                (int64_t[]){2, 3}, &diag), TL_OK);
+    tl_tensor_unref(t);
+    cr_assert(tl_tensor_unshared(u));
+    cr_assert_eq(tl_tensor_get_i(u, 5), 42);
+    cr_assert_neq(tl_tensor_over(&t, tl_storage_ref(u->storage), TL_i32, 2,
+                                 (int64_t[]){1 << 30, 1 << 30}, &diag),
+                  TL_OK);
+    cr_assert(tl_tensor_unshared(u));
+    tl_tensor_unref(u);
+}
+
 Test(tensor, elements_of_each_dtype_round_trip)
 {
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
