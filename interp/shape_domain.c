@@ -53,10 +53,10 @@ static tl_status shape_apply(tl_eval *ev, tl_op op, tl_value *in, int nin,
         tl_attrs_init(&none);
         at = &none;
     }
+    tl_unref_all(in, (size_t)nin); /* `out` may be `in` */
     if (st == TL_OK) {
         st = infer_nodes(ev, op, types, nin, at, out);
     }
-    tl_unref_all(in, (size_t)nin);
     if (types != few) {
         tl_free(types);
     }
