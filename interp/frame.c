@@ -99,7 +99,8 @@ tl_status tl_frame_push(tl_eval *ev, tl_frame *frame, const tl_funcdef *fn,
     }
     TL_TRY(tl_check_stack(ev, call));
     *frame = (tl_frame){.caller = ev->frame, .fn = fn, .closure = closure,
-                        .self = self, .ns = ns, .call = call, .real = -1};
+                        .self = self, .ns = ns, .call = call, .real = -1,
+                        .partial = tl_empty()};
     frame->slots = slots_push(ev, fn->nslots);
     if (frame->slots == NULL && fn->nslots > 0) {
         return tl_fail_memory(ev->diag, "the slots of a call",
