@@ -1,6 +1,8 @@
 /* context.c - entering and leaving `with` contexts. */
 #include "interp/context.h"
 
+#include <string.h>
+
 #include "interp/builtin.h"
 #include "interp/container.h"
 #include "interp/eval_impl.h"
@@ -59,12 +61,22 @@ static tl_status enter_mode(tl_eval *ev, const tl_context *c, tl_value *state)
     return TL_OK;
 }
 
+/* `with no_grad:` names a row of builtin_grad.def. */
+static bool is_no_grad(tl_value v)
+{
+    return v.tag == TL_V_BUILTIN && strcmp(v.builtin->name, "no_grad") == 0;
+}
+
 tl_status tl_context_enter(tl_eval *ev, tl_value context, tl_value *state)
 {
     if (context.tag == TL_V_UNKNOWN) {
         return TL_OK;
     }
-    if (context.tag == TL_V_BUILTIN) { /* `with no_grad:` */
+    if (is_no_grad(context)) {
+        ev->rt->no_grad++;
+        return TL_OK;
+    }
+    if (context.tag == TL_V_BUILTIN) {
         return tl_fail(ev->diag, TL_E0210,
                        "`%s` is not a context: call it with its arguments",
                        context.builtin->name);
@@ -79,9 +91,6 @@ tl_status tl_context_enter(tl_eval *ev, tl_value context, tl_value *state)
         return st;
     }
     switch (context.context->kind) {
-    case TL_CONTEXT_NO_GRAD:
-        ev->rt->no_grad++;
-        return TL_OK;
     case TL_CONTEXT_MODE:
         return enter_mode(ev, context.context, state);
     default:
@@ -91,8 +100,7 @@ tl_status tl_context_enter(tl_eval *ev, tl_value context, tl_value *state)
 
 void tl_context_leave(tl_eval *ev, tl_value context, tl_value state)
 {
-    if (context.tag == TL_V_CONTEXT &&
-        context.context->kind == TL_CONTEXT_NO_GRAD) {
+    if (is_no_grad(context)) {
         ev->rt->no_grad--;
     }
     if (context.tag == TL_V_CONTEXT && state.tag == TL_V_LIST) {

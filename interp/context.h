@@ -8,7 +8,6 @@
 #include "interp/eval.h"
 
 typedef enum tl_context_kind {
-    TL_CONTEXT_NO_GRAD,
     TL_CONTEXT_MODE,       /* value: modules; eval: eval or train */
     TL_CONTEXT_AUTOCAST,   /* dtype */
     TL_CONTEXT_DEVICE,     /* value: the name */

@@ -196,7 +196,7 @@ TL_MUST_USE tl_status tl_eval_call(tl_eval *ev, tl_value callee,
 
 /* Call with positional values only, from C (map(f, list), gradient(f)). */
 TL_MUST_USE tl_status tl_eval_call_values(tl_eval *ev, tl_value callee,
-                                          tl_value *args, size_t n,
+                                          const tl_value *args, size_t n,
                                           tl_value *out);
 
 /* ---- tensors, whatever they are in this domain ------------------------- */

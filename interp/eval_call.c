@@ -289,7 +289,8 @@ tl_status tl_eval_call(tl_eval *ev, tl_value f, tl_args *args, tl_value *out)
     }
 }
 
-tl_status tl_eval_call_values(tl_eval *ev, tl_value callee, tl_value *values,
+tl_status tl_eval_call_values(tl_eval *ev, tl_value callee,
+                              const tl_value *values,
                               size_t n, tl_value *out)
 {
     tl_value copy[TL_INLINE_ARGS];

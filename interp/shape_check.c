@@ -249,7 +249,8 @@ static bool reportable(tl_code code)
     default:
         return (code >= TL_E0201 && code < TL_E0401) ||
                (code >= TL_E0408 && code <= TL_E0408) ||
-               (code >= TL_E0501 && code <= TL_E0506) || code == TL_E0513;
+               (code >= TL_E0501 && code <= TL_E0506) || code == TL_E0513 ||
+               code == TL_E0720;
     }
 }
 

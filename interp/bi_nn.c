@@ -1,0 +1,132 @@
+/* bi_nn.c - softmax, cross entropy, layer normalisation, outer product. */
+#include <string.h>
+
+#include "interp/bi_tensor.h"
+#include "interp/builtin_fns.h"
+#include "runtime/op/loss.h"
+
+tl_status tl_bi_softmax(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                        tl_value *out)
+{
+    tl_attrs at;
+    int axis;
+
+    tl_attrs_init(&at);
+    TL_TRY(tl_arg_axis(ev, args[1], args[0], &axis));
+    at.axis = (int8_t)axis;
+    tl_value x = tl_arg_take(args, 0);
+
+    return tl_eval_op(ev, self->op, &x, 1, &at, out);
+}
+
+tl_status tl_bi_outer(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                      tl_value *out)
+{
+    tl_value in[2] = {tl_empty(), tl_empty()};
+
+    (void)self;
+    if (tl_value_rank(args[0]) != 1 || tl_value_rank(args[1]) != 1) {
+        return tl_fail(ev->diag, TL_E0304, "`outer` takes two vectors, got "
+                       "%s and %s", tl_value_type_str(args[0]).s,
+                       tl_value_type_str(args[1]).s);
+    }
+    TL_TRY(tl_do_unsqueeze(ev, tl_arg_take(args, 0), 1, &in[0]));
+    tl_status st = tl_do_unsqueeze(ev, tl_arg_take(args, 1), 0, &in[1]);
+
+    if (st != TL_OK) {
+        tl_unref(in[0]);
+        return st;
+    }
+    return tl_eval_op(ev, TL_OP_mul, in, 2, NULL, out);
+}
+
+/* reduce=mean, sum, none: the built-in itself, its name, or none. */
+static tl_status reduce_mode(tl_eval *ev, tl_value v, int64_t *out)
+{
+    const char *name = v.tag == TL_V_BUILTIN ? v.builtin->name
+                       : v.tag == TL_V_STR   ? v.str->data
+                       : v.tag == TL_V_NONE  ? "none"
+                                             : "";
+
+    if (strcmp(name, "mean") == 0) {
+        *out = TL_LOSS_MEAN;
+    } else if (strcmp(name, "sum") == 0) {
+        *out = TL_LOSS_SUM;
+    } else if (strcmp(name, "none") == 0) {
+        *out = TL_LOSS_NONE;
+    } else {
+        return tl_fail(ev->diag, TL_E0416,
+                       "reduce is mean, sum or none, got %s",
+                       tl_value_type_str(v).s);
+    }
+    return TL_OK;
+}
+
+tl_status tl_bi_cross_entropy(tl_eval *ev, const tl_builtin *self,
+                              tl_value *args, tl_value *out)
+{
+    tl_value in[3], res[2] = {tl_empty(), tl_empty()};
+    tl_attrs at;
+    int n = 2;
+
+    (void)self;
+    tl_attrs_init(&at);
+    at.i[0] = args[5].i;
+    at.f[0] = args[3].f;
+    if (!(at.f[0] >= 0 && at.f[0] <= 1)) {
+        return tl_fail(ev->diag, TL_E0413,
+                       "label_smoothing must be in 0..1, got %g", at.f[0]);
+    }
+    TL_TRY(reduce_mode(ev, args[4], &at.i[1]));
+    in[0] = tl_arg_take(args, 0);
+    in[1] = tl_arg_take(args, 1);
+    if (args[2].tag != TL_V_NONE) {
+        tl_status st = tl_arg_tensor(ev, args, 2, &in[2]);
+
+        if (st != TL_OK) {
+            tl_unref_all(in, 2);
+            return st;
+        }
+        n = 3;
+    }
+    TL_TRY(tl_eval_op(ev, TL_OP_cross_entropy, in, n, &at, res));
+    tl_unref(res[1]);
+    *out = res[0];
+    return TL_OK;
+}
+
+tl_status tl_bi_layer_norm(tl_eval *ev, const tl_builtin *self,
+                           tl_value *args, tl_value *out)
+{
+    tl_value in[3], res[3] = {tl_empty(), tl_empty(), tl_empty()};
+    tl_attrs at;
+    int n = 1;
+
+    (void)self;
+    tl_attrs_init(&at);
+    at.i[0] = args[4].i;
+    at.f[0] = args[3].f;
+    at.flag = args[1].tag == TL_V_NONE && args[2].tag != TL_V_NONE;
+    if (args[4].i < 1 || args[4].i > tl_value_rank(args[0])) {
+        return tl_fail(ev->diag, TL_E0309, "axes must be 1..%d, got %lld",
+                       tl_value_rank(args[0]), (long long)args[4].i);
+    }
+    in[0] = tl_arg_take(args, 0);
+    for (int i = 1; i <= 2; i++) {
+        if (args[i].tag == TL_V_NONE) {
+            continue;
+        }
+        tl_status st = tl_arg_tensor(ev, args, i, &in[n]);
+
+        if (st != TL_OK) {
+            tl_unref_all(in, (size_t)n);
+            return st;
+        }
+        n++;
+    }
+    TL_TRY(tl_eval_op(ev, TL_OP_layer_norm, in, n, &at, res));
+    tl_unref(res[1]);
+    tl_unref(res[2]);
+    *out = res[0];
+    return TL_OK;
+}

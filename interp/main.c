@@ -1,0 +1,40 @@
+/* main.c - the program: one thread with a large stack runs the command line.
+ *
+ * Evaluation recurses with the program; its depth is limited by the
+ * evaluator, on a stack that is only touched as far as it is used. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "interp/cli.h"
+
+#define STACK_BYTES ((size_t)512 << 20)
+
+typedef struct job {
+    int argc;
+    char **argv;
+    int exit_code;
+} job;
+
+static void *run(void *arg)
+{
+    job *j = arg;
+
+    j->exit_code = tl_cli_main(j->argc, j->argv);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    job j = {.argc = argc, .argv = argv, .exit_code = 70};
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    if (pthread_attr_init(&attr) != 0 ||
+        pthread_attr_setstacksize(&attr, STACK_BYTES) != 0 ||
+        pthread_create(&thread, &attr, run, &j) != 0) {
+        run(&j); /* a smaller stack: programs recurse less deeply */
+        return j.exit_code;
+    }
+    pthread_join(thread, NULL);
+    return j.exit_code;
+}
