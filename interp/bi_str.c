@@ -86,9 +86,8 @@ static tl_status split_blanks(tl_eval *ev, const tl_str *s,
     while (at < s->len) {
         size_t n = run(s, at, false);
 
-        if (max-- == 0) { /* the rest, without blanks at its end */
-            return push_text(ev, list, s->data + at,
-                             run_back(s, s->len, true) - at);
+        if (max-- == 0) {
+            return push_text(ev, list, s->data + at, s->len - at);
         }
         TL_TRY(push_text(ev, list, s->data + at, n));
         at += n;
@@ -133,9 +132,7 @@ static tl_status rsplit_blanks(tl_eval *ev, const tl_str *s,
         size_t from = run_back(s, end, false);
 
         if (max-- == 0) {
-            size_t blank = run(s, 0, true);
-
-            TL_TRY(push_text(ev, list, s->data + blank, end - blank));
+            TL_TRY(push_text(ev, list, s->data, end));
             break;
         }
         TL_TRY(push_text(ev, list, s->data + from, end - from));
