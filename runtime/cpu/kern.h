@@ -30,6 +30,16 @@ static inline int64_t tl_cpu_rows_a_task(int64_t cost)
     return cost >= TL_CPU_GRAIN ? 1 : TL_CPU_GRAIN / (cost > 0 ? cost : 1);
 }
 
+/* Has this CPU AVX2 and FMA? */
+static inline bool tl_cpu_has_avx2(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
+}
+
 static inline int64_t tl_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;

@@ -50,18 +50,9 @@ static const tl_gemm_backend *const backends[] = {
     &plain_backend,
 };
 
-static bool has_avx2(void)
-{
-#ifdef TL_HAVE_AVX2_KERNELS
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
-}
-
 static bool usable(const tl_gemm_backend *b)
 {
-    return strcmp(b->name, "own") != 0 || has_avx2();
+    return strcmp(b->name, "own") != 0 || tl_cpu_has_avx2();
 }
 
 const tl_gemm_backend *tl_gemm_find(const char *name)
@@ -342,7 +333,7 @@ static const tl_gemm_backend *backend_of(tl_dtype dtype)
     static const tl_gemm_backend own_f64 = {"own", tl_gemm_own_f64, 1 << 20,
                                             256, 256};
 
-    if (dtype == TL_f64 && has_avx2()) {
+    if (dtype == TL_f64 && tl_cpu_has_avx2()) {
         return &own_f64;
     }
 #endif

@@ -1,0 +1,53 @@
+/* rowmath.h - arithmetic on one contiguous row, in float and in double.
+ *
+ * Sums run along the tree of fold.h: leaves of 256, joined like the digits of
+ * a binary counter (README.md), so they have the bits of the row `sum`.
+ * Compiled twice (isa.h). */
+#ifndef TL_CPU_ROWMATH_H
+#define TL_CPU_ROWMATH_H
+
+#include <stdint.h>
+
+#include "runtime/cpu/isa.h"
+#include "runtime/cpu/lines.h"
+
+/* What cross entropy needs of a row. */
+typedef struct tl_row_loss {
+    double smoothing, weight_sum; /* over all classes */
+    const void *weight;           /* of each class, or NULL: 1 */
+    int64_t target;
+} tl_row_loss;
+
+typedef struct tl_rowmath {
+    /* line functions (lines.h) */
+    tl_line_fn *softmax, *log_softmax;     /* x -> y */
+    tl_line_fn *softmax_grad, *log_softmax_grad; /* y, g -> dx */
+
+    double (*sum)(int64_t n, const void *x);
+    /* log(sum(exp(x))) */
+    double (*logsumexp)(int64_t n, const void *x);
+    /* cost of a row whose logsumexp is `lse` */
+    double (*loss)(int64_t n, const void *x, double lse,
+                   const tl_row_loss *r);
+    /* dx = scale * (A softmax(x) - q), 0 where scale is 0 */
+    void (*loss_grad)(int64_t n, const void *x, double lse,
+                      const tl_row_loss *r, double scale, void *dx);
+    /* mean and 1 / sqrt(variance + eps) of the row, by (count, mean, M2) */
+    void (*moments)(int64_t n, const void *x, double eps, double *mean,
+                    double *rstd);
+    /* y = (x - mean) * rstd * w + b; w, b may be NULL */
+    void (*normalise)(int64_t n, const void *x, double mean, double rstd,
+                      const void *w, const void *b, void *y);
+    /* gradient of that with respect to x */
+    void (*normalise_grad)(int64_t n, const void *g, const void *x,
+                           double mean, double rstd, const void *w,
+                           void *dx);
+} tl_rowmath;
+
+extern const tl_rowmath tl_rowmath_f32, tl_rowmath_f64;
+extern const tl_rowmath tl_rowmath_f32_avx2, tl_rowmath_f64_avx2;
+
+/* For the type of the arithmetic of `dtype`, on this CPU. */
+const tl_rowmath *tl_rowmath_get(tl_dtype dtype);
+
+#endif

@@ -1,0 +1,376 @@
+/* rowmath_rows.h - the functions of rowmath.h for one type.
+ *
+ * Not an ordinary header: rowmath.c defines REAL (float or double), NAME(fn)
+ * (fn_f32 or fn_f64), DTYPE and FN(fn) (tl_fn_f32) and includes it. */
+
+/* A row in leaves, joined like the digits of a binary counter: `leaf` values
+ * of complete subtrees wait in `part`. */
+typedef struct NAME(tree) {
+    REAL part[TREE_LEVELS];
+    int depth;
+    int64_t leaves;
+} NAME(tree);
+
+static void NAME(tree_add)(NAME(tree) *t, REAL leaf)
+{
+    for (int64_t i = t->leaves++; i & 1; i >>= 1) {
+        leaf = t->part[--t->depth] + leaf;
+    }
+    t->part[t->depth++] = leaf;
+}
+
+static REAL NAME(tree_sum)(NAME(tree) *t)
+{
+    REAL sum = t->depth > 0 ? t->part[--t->depth] : 0;
+
+    while (t->depth > 0) {
+        sum = t->part[--t->depth] + sum;
+    }
+    return sum;
+}
+
+static REAL NAME(leaf_sum)(const REAL *x, int64_t n)
+{
+    REAL sum;
+
+    TL_ISA(tl_fold_get)(DTYPE, TL_FOLD_SUM)->leaf(x, n, &sum);
+    return sum;
+}
+
+static int64_t NAME(leaf_size)(int64_t left)
+{
+    return left < TL_LEAF ? left : TL_LEAF;
+}
+
+static REAL NAME(row_sum)(int64_t n, const REAL *x)
+{
+    NAME(tree) t = {.depth = 0};
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        NAME(tree_add)(&t, NAME(leaf_sum)(x + i, NAME(leaf_size)(n - i)));
+    }
+    return NAME(tree_sum)(&t);
+}
+
+/* The largest element; NaN wins. */
+static REAL NAME(row_max)(int64_t n, const REAL *x)
+{
+    REAL max = -(REAL)INFINITY;
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        REAL leaf;
+
+        TL_ISA(tl_fold_get)(DTYPE, TL_FOLD_MAX)
+            ->leaf(x + i, NAME(leaf_size)(n - i), &leaf);
+        max = max >= leaf ? max : leaf > max ? leaf : max + leaf;
+    }
+    return max;
+}
+
+/* sum(exp(x - max)); the terms go to `to` unless it is NULL. */
+static REAL NAME(exp_sum)(int64_t n, const REAL *x, REAL max, REAL *to)
+{
+    NAME(tree) t = {.depth = 0};
+    REAL tile[TL_LEAF];
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+        REAL *y = to ? to + i : tile;
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            y[j] = FN(exp)(x[i + j] - max);
+        }
+        NAME(tree_add)(&t, NAME(leaf_sum)(y, m));
+    }
+    return NAME(tree_sum)(&t);
+}
+
+/* ---- softmax ---------------------------------------------------------------- */
+
+static void NAME(softmax)(void *arg, int64_t line, int64_t n,
+                          const void *const *in, void *const *out)
+{
+    const REAL *x = in[0];
+    REAL *y = out[0];
+    REAL sum = NAME(exp_sum)(n, x, NAME(row_max)(n, x), y);
+
+    (void)arg;
+    (void)line;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = y[i] / sum;
+    }
+}
+
+static void NAME(log_softmax)(void *arg, int64_t line, int64_t n,
+                              const void *const *in, void *const *out)
+{
+    const REAL *x = in[0];
+    REAL *y = out[0];
+    REAL max = NAME(row_max)(n, x);
+    REAL log_sum = FN(log)(NAME(exp_sum)(n, x, max, NULL));
+
+    (void)arg;
+    (void)line;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = (x[i] - max) - log_sum;
+    }
+}
+
+/* dx = y (g - sum(g y)) */
+static void NAME(softmax_grad)(void *arg, int64_t line, int64_t n,
+                               const void *const *in, void *const *out)
+{
+    const REAL *y = in[0], *g = in[1];
+    REAL *dx = out[0], tile[TL_LEAF], sum;
+    NAME(tree) t = {.depth = 0};
+
+    (void)arg;
+    (void)line;
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            tile[j] = FN(zmul)(g[i + j], y[i + j]);
+        }
+        NAME(tree_add)(&t, NAME(leaf_sum)(tile, m));
+    }
+    sum = NAME(tree_sum)(&t);
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        dx[i] = FN(zmul)(g[i] - sum, y[i]);
+    }
+}
+
+/* dx = g - exp(y) sum(g) */
+static void NAME(log_softmax_grad)(void *arg, int64_t line, int64_t n,
+                                   const void *const *in, void *const *out)
+{
+    const REAL *y = in[0], *g = in[1];
+    REAL *dx = out[0], sum = NAME(row_sum)(n, g);
+
+    (void)arg;
+    (void)line;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        dx[i] = g[i] - FN(zmul)(sum, FN(exp)(y[i]));
+    }
+}
+
+/* ---- cross entropy ---------------------------------------------------------- */
+
+static double NAME(sum)(int64_t n, const void *x)
+{
+    return (double)NAME(row_sum)(n, x);
+}
+
+static double NAME(logsumexp)(int64_t n, const void *from)
+{
+    const REAL *x = from;
+    REAL max = NAME(row_max)(n, x);
+
+    return (double)(max + FN(log)(NAME(exp_sum)(n, x, max, NULL)));
+}
+
+/* Weight of class k. */
+static REAL NAME(weight)(const tl_row_loss *r, int64_t k)
+{
+    return r->weight ? ((const REAL *)r->weight)[k] : 1;
+}
+
+/* sum over k of w_k (lse - x_k) */
+static REAL NAME(spread)(int64_t n, const REAL *x, REAL lse,
+                         const tl_row_loss *r)
+{
+    const REAL *w = r->weight;
+    NAME(tree) t = {.depth = 0};
+    REAL tile[TL_LEAF];
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        for (int64_t j = 0; j < m; j++) {
+            tile[j] = lse - x[i + j];
+            tile[j] = w ? w[i + j] * tile[j] : tile[j];
+        }
+        NAME(tree_add)(&t, NAME(leaf_sum)(tile, m));
+    }
+    return NAME(tree_sum)(&t);
+}
+
+static double NAME(loss)(int64_t n, const void *from, double lse,
+                         const tl_row_loss *r)
+{
+    const REAL *x = from;
+    const REAL keep = (REAL)(1 - r->smoothing);
+    const REAL share = (REAL)(r->smoothing / (double)n);
+    REAL cost = NAME(weight)(r, r->target) * ((REAL)lse - x[r->target]);
+
+    if (r->smoothing != 0) {
+        cost = keep * cost + share * NAME(spread)(n, x, (REAL)lse, r);
+    }
+    return (double)cost;
+}
+
+static void NAME(loss_grad)(int64_t n, const void *from, double lse_wide,
+                            const tl_row_loss *r, double scale_wide, void *to)
+{
+    const REAL *x = from, *w = r->weight;
+    REAL *dx = to;
+    const REAL lse = (REAL)lse_wide, scale = (REAL)scale_wide;
+    const REAL share = (REAL)(r->smoothing / (double)n);
+    const REAL own = (REAL)(1 - r->smoothing) * NAME(weight)(r, r->target);
+    const REAL all = r->smoothing != 0
+                         ? own + share * (REAL)r->weight_sum
+                         : own;
+
+    TL_INDEPENDENT
+    for (int64_t k = 0; k < n; k++) {
+        REAL q = w ? share * w[k] : share;
+
+        dx[k] = FN(zmul)(scale, all * FN(exp)(x[k] - lse) - q);
+    }
+    {
+        int64_t k = r->target;
+        REAL q = w ? share * w[k] : share;
+
+        dx[k] = FN(zmul)(scale, all * FN(exp)(x[k] - lse) - (q + own));
+    }
+}
+
+/* ---- normalisation ---------------------------------------------------------- */
+
+/* (count, mean, M2) of a part of the row. */
+typedef struct NAME(stats) {
+    REAL count, mean, m2;
+} NAME(stats);
+
+/* Two passes over a leaf. */
+static NAME(stats) NAME(leaf_stats)(const REAL *x, int64_t n)
+{
+    NAME(stats) s = {.count = (REAL)n};
+    REAL tile[TL_LEAF];
+
+    s.mean = NAME(leaf_sum)(x, n) / s.count;
+    TL_INDEPENDENT
+    for (int64_t j = 0; j < n; j++) {
+        REAL d = x[j] - s.mean;
+
+        tile[j] = d * d;
+    }
+    s.m2 = NAME(leaf_sum)(tile, n);
+    return s;
+}
+
+/* Chan, Golub, LeVeque (1983), eq. 2.1. */
+static NAME(stats) NAME(join_stats)(NAME(stats) a, NAME(stats) b)
+{
+    NAME(stats) s = {.count = a.count + b.count};
+    REAL d = b.mean - a.mean;
+
+    s.mean = a.mean + d * (b.count / s.count);
+    s.m2 = (a.m2 + b.m2) + d * d * (a.count * b.count / s.count);
+    return s;
+}
+
+static void NAME(moments)(int64_t n, const void *from, double eps,
+                          double *mean, double *rstd)
+{
+    const REAL *x = from;
+    NAME(stats) part[TREE_LEVELS], s;
+    int depth = 0;
+    int64_t leaf = 0;
+
+    for (int64_t i = 0; i < n; i += TL_LEAF, leaf++) {
+        s = NAME(leaf_stats)(x + i, NAME(leaf_size)(n - i));
+        for (int64_t bit = leaf; bit & 1; bit >>= 1) {
+            s = NAME(join_stats)(part[--depth], s);
+        }
+        part[depth++] = s;
+    }
+    for (s = part[--depth]; depth > 0;) {
+        s = NAME(join_stats)(part[--depth], s);
+    }
+    *mean = (double)(NAME(row_sum)(n, x) / (REAL)n);
+    *rstd = (double)(1 / FN(sqrt)(s.m2 / (REAL)n + (REAL)eps));
+}
+
+static void NAME(normalise)(int64_t n, const void *from, double mean_wide,
+                            double rstd_wide, const void *weight,
+                            const void *bias, void *to)
+{
+    const REAL *x = from, *w = weight, *b = bias;
+    const REAL mean = (REAL)mean_wide, rstd = (REAL)rstd_wide;
+    REAL *y = to;
+
+    if (w && b) {
+        TL_INDEPENDENT
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = ((x[i] - mean) * rstd) * w[i] + b[i];
+        }
+        return;
+    }
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        REAL v = (x[i] - mean) * rstd;
+
+        v = w ? v * w[i] : v;
+        y[i] = b ? v + b[i] : v;
+    }
+}
+
+/* dx = rstd (h - mean(h) - x^ mean(h x^)), h = g w */
+static void NAME(normalise_grad)(int64_t n, const void *upstream,
+                                 const void *from, double mean_wide,
+                                 double rstd_wide, const void *weight,
+                                 void *to)
+{
+    const REAL *g = upstream, *x = from, *w = weight;
+    const REAL mean = (REAL)mean_wide, rstd = (REAL)rstd_wide;
+    REAL *dx = to, h[TL_LEAF], hx[TL_LEAF], a, b;
+    NAME(tree) first = {.depth = 0}, second = {.depth = 0};
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            h[j] = w ? FN(zmul)(g[i + j], w[i + j]) : g[i + j];
+            hx[j] = FN(zmul)(h[j], (x[i + j] - mean) * rstd);
+        }
+        NAME(tree_add)(&first, NAME(leaf_sum)(h, m));
+        NAME(tree_add)(&second, NAME(leaf_sum)(hx, m));
+    }
+    a = NAME(tree_sum)(&first) / (REAL)n;
+    b = NAME(tree_sum)(&second) / (REAL)n;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        REAL own = w ? FN(zmul)(g[i], w[i]) : g[i];
+        REAL xhat = (x[i] - mean) * rstd;
+
+        dx[i] = FN(zmul)((own - a) - FN(zmul)(b, xhat), rstd);
+    }
+}
+
+const tl_rowmath ROWMATH_TABLE = {
+    .softmax = NAME(softmax),
+    .log_softmax = NAME(log_softmax),
+    .softmax_grad = NAME(softmax_grad),
+    .log_softmax_grad = NAME(log_softmax_grad),
+    .sum = NAME(sum),
+    .logsumexp = NAME(logsumexp),
+    .loss = NAME(loss),
+    .loss_grad = NAME(loss_grad),
+    .moments = NAME(moments),
+    .normalise = NAME(normalise),
+    .normalise_grad = NAME(normalise_grad),
+};
+
+#undef REAL
+#undef NAME
+#undef FN
+#undef DTYPE
+#undef ROWMATH_TABLE

@@ -1,0 +1,113 @@
+/* sort, topk, unique: order, stability, NaN, axes. */
+#include "tests/unit/runtime/cpu/kern_test.h"
+
+static void setup(void)
+{
+    ctx_open(2);
+}
+
+TestSuite(sort, .init = setup, .fini = ctx_close);
+
+static tl_attrs attrs(int axis, bool flag)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.axis = (int8_t)axis;
+    at.flag = flag;
+    return at;
+}
+
+static void drop(tl_tensor **t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tl_tensor_unref(t[i]);
+    }
+}
+
+Test(sort, stable_with_nan_last_and_signed_zeros_equal)
+{
+    tl_tensor *x = tensor_f(TL_f32, SIZES(7),
+                            (double[]){0.0, 3, NAN, -0.0, -INFINITY, 3, -1});
+    tl_tensor *out[2];
+    tl_attrs at = attrs(0, false);
+
+    cr_assert_eq(RUN(sort, &x, 1, &at, out), TL_OK);
+    expect_i(out[1], (int64_t[]){4, 6, 0, 3, 1, 5, 2});
+    cr_expect(isnan(tl_tensor_get_f(out[0], 6)));
+    drop(out, 2);
+    at.flag = true;
+    cr_assert_eq(RUN(sort, &x, 1, &at, out), TL_OK);
+    expect_i(out[1], (int64_t[]){2, 1, 5, 0, 3, 6, 4});
+    drop(out, 2);
+    tl_tensor_unref(x);
+}
+
+Test(sort, long_lines_along_each_axis)
+{
+    for (int axis = 0; axis < 2; axis++) {
+        tl_tensor *x = random_tensor(TL_i16, SIZES(300, 70), 3), *out[2];
+        tl_attrs at = attrs(axis, false);
+        int64_t n = x->size[axis], step = axis ? 1 : 70, bad = 0;
+
+        cr_assert_eq(RUN(sort, &x, 1, &at, out), TL_OK);
+        for (int64_t line = 0; line < x->size[1 - axis]; line++) {
+            int64_t base = axis ? line * 70 : line;
+
+            for (int64_t i = 0; i < n; i++) {
+                int64_t e = base + i * step;
+                int64_t from = tl_tensor_get_i(out[1], e);
+                int64_t value = tl_tensor_get_i(out[0], e);
+
+                bad += value != tl_tensor_get_i(x, base + from * step);
+                if (i > 0) {
+                    int64_t before = tl_tensor_get_i(out[0], e - step);
+
+                    bad += before > value ||
+                           (before == value &&
+                            tl_tensor_get_i(out[1], e - step) > from);
+                }
+            }
+        }
+        cr_expect_eq(bad, 0);
+        drop(out, 2);
+        tl_tensor_unref(x);
+    }
+}
+
+Test(sort, topk_takes_the_largest_first)
+{
+    tl_tensor *x = tensor_i(TL_i64, SIZES(2, 4),
+                            (int64_t[]){5, 1, 5, 9, -4, -2, -8, -2});
+    tl_tensor *out[2];
+    tl_attrs at = attrs(1, false);
+
+    at.ndims = 1;
+    at.dims[0] = tl_dim_num(2);
+    cr_assert_eq(RUN(topk, &x, 1, &at, out), TL_OK);
+    expect_i(out[0], (int64_t[]){9, 5, -2, -2});
+    expect_i(out[1], (int64_t[]){3, 0, 1, 3});
+    drop(out, 2);
+    at.dims[0] = tl_dim_num(5);
+    cr_expect_neq(RUN(topk, &x, 1, &at, out), TL_OK);
+    cr_expect_eq(ctx_diag.last->code, TL_E0415);
+    cr_expect_str_eq(ctx_diag.last->message, "k 5, dimension 4");
+    tl_tensor_unref(x);
+}
+
+Test(sort, unique_is_sorted)
+{
+    tl_tensor *x = tensor_f(TL_f16, SIZES(2, 4),
+                            (double[]){3, -0.0, 1, NAN, 3, 0, NAN, -5}), *y;
+
+    cr_assert_eq(RUN(unique, &x, 1, NULL, &y), TL_OK);
+    cr_expect_eq(y->numel, 5);
+    expect_f(y, (double[]){-5, 0, 1, 3, NAN}, 0);
+    tl_tensor_unref(y);
+    tl_tensor_unref(x);
+    x = new_tensor(TL_f32, SIZES(0));
+    cr_assert_eq(RUN(unique, &x, 1, NULL, &y), TL_OK);
+    cr_expect_eq(y->numel, 0);
+    tl_tensor_unref(y);
+    tl_tensor_unref(x);
+}
