@@ -19,13 +19,17 @@ static void print_node(printer *p, const tl_ast *node);
 
 static void print_text(printer *p, const tl_text *text)
 {
+    size_t from = 0;
+
     tl_buf_putc(p->out, '"');
     for (size_t i = 0; i < text->len; i++) {
         if (text->s[i] == '"' || text->s[i] == '\\') {
+            tl_buf_put_escaped(p->out, text->s + from, i - from);
             tl_buf_putc(p->out, '\\');
+            from = i;
         }
-        tl_buf_put_escaped(p->out, &text->s[i], 1);
     }
+    tl_buf_put_escaped(p->out, text->s + from, text->len - from);
     tl_buf_putc(p->out, '"');
 }
 

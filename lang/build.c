@@ -25,6 +25,7 @@ static bool groups_only(int kind)
     case TL_AST_COMP_FOR:
     case TL_AST_COMP_IF:
     case TL_AST_BACKWARD:
+    case TL_AST_UNIT:
         return true;
     default:
         return false;
@@ -46,7 +47,7 @@ static void measure(tl_parser *ps, tl_ast *node)
 {
     uint16_t depth = 0;
 
-    (void)tl_ast_children(node, deepest, &depth);
+    tl_ast_children(node, deepest, &depth);
     depth = (uint16_t)(depth + !groups_only(node->kind));
     if (depth > TL_AST_MAX_DEPTH) {
         tl_parse_stop(ps, TL_E0110, node->span, "nested deeper than 1,000");
@@ -211,7 +212,7 @@ static void check_targets(tl_parser *ps, const tl_kids *items)
         tl_ast *item = items->items[i];
 
         if (item->kind != TL_AST_STAR) {
-            (void)tl_build_target(ps, item);
+            tl_build_target(ps, item);
             continue;
         }
         if (starred) {
@@ -219,7 +220,7 @@ static void check_targets(tl_parser *ps, const tl_kids *items)
                            "two starred targets in one unpacking");
         }
         starred = true;
-        (void)tl_build_target(ps, TL_AST(star, item)->value);
+        tl_build_target(ps, TL_AST(star, item)->value);
     }
 }
 
@@ -257,7 +258,7 @@ tl_ast *tl_build_aug(tl_parser *ps, tl_span at, tl_oper op, tl_ast *target,
                        "`%s=` has one target, found several",
                        tl_op_text(op));
     } else {
-        (void)tl_build_target(ps, target);
+        tl_build_target(ps, target);
     }
     return NEW(AUG, aug, at, .op = op, .target = target, .value = value);
 }

@@ -202,14 +202,14 @@ static void walk(effects *e, tl_funcdef *func)
         tl_ast *value = TL_AST(param, func->params.items[i])->value;
 
         if (value) {
-            (void)visit(e, value);
+            visit(e, value);
         }
     }
     if (func->body) {
-        (void)visit(e, (tl_ast *)func->body);
+        visit(e, (tl_ast *)func->body);
     }
     if (func->backward) {
-        (void)visit(e, TL_AST(backward, func->backward)->body);
+        visit(e, TL_AST(backward, func->backward)->body);
     }
 }
 

@@ -344,11 +344,24 @@ static bool indent_change(tl_parser *ps, const tl_token *t, tl_token *out)
     return true;
 }
 
+/* Inside an f-string that must end on its line. */
+static bool in_short_string(const tl_parser *ps)
+{
+    for (uint32_t i = 0; i < ps->nbrackets; i++) {
+        if (ps->brackets[i].kind == 'S' && !ps->brackets[i].triple) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What is still open at the end of the text, one token a call. */
 static void finish(tl_parser *ps, const tl_token *end, tl_token *out)
 {
     if (ps->nbrackets > 0) {
-        tl_parse_need_more(ps);
+        if (!in_short_string(ps)) {
+            tl_parse_need_more(ps);
+        }
         report_unclosed(ps, &ps->brackets[0]);
         close_all(ps);
     }

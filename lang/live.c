@@ -413,7 +413,7 @@ static void visit_children(live *l, tl_ast *node)
     kids k = {0};
     uint32_t n = 0;
 
-    (void)tl_ast_children(node, count_kid, &n);
+    tl_ast_children(node, count_kid, &n);
     if (n == 0) {
         return;
     }
@@ -422,7 +422,7 @@ static void visit_children(live *l, tl_ast *node)
         l->failed = true;
         return;
     }
-    (void)tl_ast_children(node, keep_kid, &k);
+    tl_ast_children(node, keep_kid, &k);
     for (uint32_t i = k.len; i > 0; i--) {
         visit(l, k.items[i - 1]);
     }
@@ -567,7 +567,7 @@ static bool pin_grad_targets(void *arg, tl_ast *node)
         return true;
     case TL_AST_GRAD:
         for (uint32_t i = 0; i < TL_AST(grad, node)->targets.len; i++) {
-            (void)pin_names(l, TL_AST(grad, node)->targets.items[i]);
+            pin_names(l, TL_AST(grad, node)->targets.items[i]);
         }
         break;
     default:
@@ -581,14 +581,18 @@ static void pin_always(live *l, const tl_funcdef *func)
     if (func->kind == TL_FUNC_METHOD || func->kind == TL_FUNC_MODULE) {
         put(l->pinned, 0);
     }
+    for (uint32_t i = 0;
+         func->kind == TL_FUNC_MODULE && i < func->params.len; i++) {
+        put(l->pinned, TL_AST(param, func->params.items[i])->ref.index);
+    }
     for (uint32_t i = 0; i < func->ndims; i++) {
         put(l->pinned, func->dims[i]);
     }
     if (func->ret) {
-        (void)pin_names(l, (tl_ast *)func->ret);
+        pin_names(l, (tl_ast *)func->ret);
     }
     if (func->has_grad) {
-        (void)pin_grad_targets(l, (tl_ast *)func->body);
+        pin_grad_targets(l, (tl_ast *)func->body);
     }
 }
 

@@ -24,7 +24,7 @@ static void report(tl_parser *ps, tl_code code, tl_span at, const char *fmt,
     char message[512];
     tl_status status;
 
-    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    vsnprintf(message, sizeof(message), fmt, ap);
     status = tl_fail_at(ps->diag, code, at, "%s", message);
     ps->status = ps->status ? ps->status : status;
 }
@@ -49,7 +49,7 @@ void tl_parse_help(tl_parser *ps, const char *fmt, ...)
 
     if (ps->reported) {
         va_start(ap, fmt);
-        (void)vsnprintf(text, sizeof(text), fmt, ap);
+        vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         tl_diag_help(ps->diag, "%s", text);
     }
@@ -91,7 +91,7 @@ tl_place tl_parse_place(const tl_parser *ps, uint32_t offset)
     int line, column;
 
     tl_source_position(ps->source, offset, &line, &column);
-    (void)snprintf(place.s, sizeof(place.s), "%d:%d", line, column);
+    snprintf(place.s, sizeof(place.s), "%d:%d", line, column);
     return place;
 }
 

@@ -72,6 +72,7 @@ static void tl_yyerror(const tl_span *at, tl_parser *ps, const char *message)
 
 #define BINARY(at, o, l, r)                                                  \
     NEW(BINARY, binary, at, .op = TL_OP_##o, .left = (l), .right = (r))
+#define BETWEEN(a, b) ((tl_span){(a).file, (a).start, (b).end})
 #define LIST1(node) tl_build_append(ps, (tl_kids){0}, node)
 #define APPEND(list, node) tl_build_append(ps, list, node)
 #define NOTHING ((tl_kids){0})
@@ -263,7 +264,8 @@ via: %empty             { $$ = NULL; }
     ;
 elifs: %empty           { $$ = NOTHING; }
     | elifs ELIF expr ':' suite
-        { $$ = APPEND($1, NEW(ARM, arm, @3, .cond = $3, .body = $5)); }
+        { $$ = APPEND($1, NEW(ARM, arm, BETWEEN(@3, @5), .cond = $3,
+                              .body = $5)); }
     ;
 else_: %empty           { $$ = NULL; }
     | ELSE ':' suite    { $$ = $3; }
@@ -396,10 +398,11 @@ comp: FOR targets IN pipe
         { $$ = LIST1(NEW(COMP_FOR, comp_for, @$, .target = $2,
                          .iter = $4)); }
     | comp FOR targets IN pipe
-        { $$ = APPEND($1, NEW(COMP_FOR, comp_for, @2, .target = $3,
-                              .iter = $5)); }
+        { $$ = APPEND($1, NEW(COMP_FOR, comp_for, BETWEEN(@2, @5),
+                              .target = $3, .iter = $5)); }
     | comp IF pipe
-        { $$ = APPEND($1, NEW(COMP_IF, comp_if, @2, .cond = $3)); }
+        { $$ = APPEND($1, NEW(COMP_IF, comp_if, BETWEEN(@2, @3),
+                              .cond = $3)); }
     ;
 pairs: pair             { $$ = LIST1($1); }
     | pairs ',' pair    { $$ = APPEND($1, $3); }

@@ -1,9 +1,9 @@
-/* scope.c - the two walks of the resolver over statements and expressions.
+/* scope.c - the second walk of the resolver, and its entry.
  *
- * The first (tl_scope_collect) enters what a function's own statements bind;
- * the second (tl_scope_walk) goes in order of evaluation, fills in the
+ * The first walk (scope_collect.c) has entered what a function's own
+ * statements bind.  This one goes in order of evaluation, fills in the
  * tl_ref_infos and checks what may stand where.  Function-like nodes are
- * handed to scope_def.c. */
+ * handed to scope_def.c, targets to scope_target.c. */
 #include <string.h>
 
 #include "lang/scope_impl.h"
@@ -11,178 +11,6 @@
 #include "lang/habits.h"
 #include "runtime/base/mem.h"
 #include "runtime/op/dtype.h"
-
-/* ---- first walk: names that are bound ------------------------------------ */
-
-static unsigned binds_of(const tl_ast *value)
-{
-    switch (value ? value->kind : TL_AST_NONE) {
-    case TL_AST_LIST:
-    case TL_AST_LIST_COMP:
-        return TL_BIND_LIST;
-    case TL_AST_DICT:
-    case TL_AST_DICT_COMP:
-        return TL_BIND_DICT;
-    case TL_AST_STR:
-    case TL_AST_FSTRING:
-        return TL_BIND_STR;
-    default:
-        return TL_BIND_OTHER;
-    }
-}
-
-static void collect_target(tl_resolver *r, tl_scope *s, const tl_ast *node,
-                           unsigned binds)
-{
-    const tl_kids *items;
-
-    switch (node->kind) {
-    case TL_AST_NAME:
-        (void)tl_scope_bind(r, s, TL_AST(name, node)->name, node->span,
-                            binds);
-        return;
-    case TL_AST_STAR:
-        collect_target(r, s, TL_AST(star, node)->value, TL_BIND_OTHER);
-        return;
-    case TL_AST_TUPLE:
-        items = &TL_AST(tuple, node)->items;
-        break;
-    case TL_AST_LIST:
-        items = &TL_AST(list, node)->items;
-        break;
-    default:
-        return; /* a path binds nothing */
-    }
-    for (uint32_t i = 0; i < items->len; i++) {
-        collect_target(r, s, items->items[i], TL_BIND_OTHER);
-    }
-}
-
-static void collect_def(tl_resolver *r, tl_scope *s, const tl_sym *name,
-                        tl_span at)
-{
-    const tl_var *had = tl_scope_find(s, name);
-
-    if (had && (had->binds & TL_BIND_DEF)) {
-        tl_warn(r->diag, TL_W0230, at, "`%s` is defined twice", name->text);
-        tl_diag_label_add(r->diag, had->at, "the first one is lost");
-    }
-    (void)tl_scope_bind(r, s, name, at, TL_BIND_DEF);
-}
-
-static void collect_import(tl_resolver *r, tl_scope *s, const tl_ast *node)
-{
-    const tl_kids *names = node->kind == TL_AST_IMPORT
-                               ? &TL_AST(import, node)->names
-                               : &TL_AST(from, node)->names;
-
-    for (uint32_t i = 0; i < names->len; i++) {
-        const tl_ast *item = names->items[i];
-        const tl_sym *name, *alias;
-
-        if (item->kind == TL_AST_IMPORT_NAME) {
-            name = TL_AST(import_name, item)->path.names[0];
-            alias = TL_AST(import_name, item)->alias;
-        } else {
-            name = TL_AST(from_name, item)->name;
-            alias = TL_AST(from_name, item)->alias;
-        }
-        (void)tl_scope_bind(r, s, alias ? alias : name, item->span,
-                            TL_BIND_OTHER);
-    }
-}
-
-typedef struct collector {
-    tl_resolver *r;
-    tl_scope *s;
-} collector;
-
-static bool collect_child(void *arg, tl_ast *child)
-{
-    collector *c = arg;
-
-    tl_scope_collect(c->r, c->s, child);
-    return true;
-}
-
-static void collect_assign(tl_resolver *r, tl_scope *s,
-                           const tl_ast_assign *assign)
-{
-    for (uint32_t i = 0; i < assign->targets.len; i++) {
-        collect_target(r, s, assign->targets.items[i],
-                       binds_of(assign->value));
-    }
-    if (assign->value->kind == TL_AST_GRAD) {
-        tl_scope_collect(r, s, TL_AST(grad, assign->value)->body);
-    }
-}
-
-void tl_scope_collect(tl_resolver *r, tl_scope *s, const tl_ast *node)
-{
-    collector c = {r, s};
-
-    switch (node->kind) {
-    case TL_AST_ASSIGN:
-        collect_assign(r, s, TL_AST(assign, node));
-        return;
-    case TL_AST_AUG:
-        collect_target(r, s, TL_AST(aug, node)->target, TL_BIND_AUG);
-        if (TL_AST(aug, node)->value->kind == TL_AST_GRAD) {
-            tl_scope_collect(r, s, TL_AST(aug, node)->value);
-        }
-        return;
-    case TL_AST_DECL:
-        collect_target(r, s, TL_AST(decl, node)->target,
-                       binds_of(TL_AST(decl, node)->value));
-        return;
-    case TL_AST_FN:
-        collect_def(r, s, TL_AST(fn, node)->name, TL_AST(fn, node)->name_at);
-        return;
-    case TL_AST_MODULE:
-        collect_def(r, s, TL_AST(module, node)->name,
-                    TL_AST(module, node)->name_at);
-        return;
-    case TL_AST_RECORD:
-        collect_def(r, s, TL_AST(record, node)->name,
-                    TL_AST(record, node)->name_at);
-        return;
-    case TL_AST_IMPORT:
-    case TL_AST_FROM:
-        collect_import(r, s, node);
-        return;
-    case TL_AST_FOR:
-        collect_target(r, s, TL_AST(for, node)->target, TL_BIND_OTHER);
-        tl_scope_collect(r, s, TL_AST(for, node)->body);
-        return;
-    case TL_AST_WITH_ITEM:
-        if (TL_AST(with_item, node)->target) {
-            collect_target(r, s, TL_AST(with_item, node)->target,
-                           TL_BIND_OTHER);
-        }
-        return;
-    case TL_AST_TRY:
-        collect_target(r, s, TL_AST(try, node)->target, TL_BIND_OTHER);
-        break;
-    case TL_AST_BACKWARD:
-        for (uint32_t i = 0; i < TL_AST(backward, node)->names.len; i++) {
-            collect_target(r, s, TL_AST(backward, node)->names.items[i],
-                           TL_BIND_OTHER);
-        }
-        break;
-    case TL_AST_BLOCK:
-    case TL_AST_IF:
-    case TL_AST_ARM:
-    case TL_AST_WHILE:
-    case TL_AST_WITH:
-    case TL_AST_GRAD:
-    case TL_AST_RETURN:
-    case TL_AST_EXPR_STMT:
-        break; /* a grad block may be below */
-    default:
-        return;
-    }
-    (void)tl_ast_children(node, collect_child, &c);
-}
 
 /* ---- names --------------------------------------------------------------- */
 
@@ -257,215 +85,7 @@ static void walk_type_name(tl_resolver *r, tl_scope *s,
     tl_scope_walk_list(r, s, &type->args);
 }
 
-/* ---- targets ------------------------------------------------------------- */
-
-/* `f = v` in a method of a module with a cell f; true if reported. */
-static bool shadows_cell(tl_resolver *r, const tl_scope *s,
-                         const tl_ast_name *name)
-{
-    const tl_moddef *module = s->func->module;
-    int64_t i = tl_moddef_find(module, name->name);
-
-    if (i < 0 || s->func->kind != TL_FUNC_METHOD ||
-        !TL_FIELD_IS_CELL(module->fields[i].class_)) {
-        return false;
-    }
-    tl_scope_error(r, TL_E0114, name->base.span,
-                   "`%s` is a cell of `%s`; a plain assignment makes a local "
-                   "variable",
-                   name->name->text, module->name->text);
-    tl_diag_help(r->diag, "write `self.%s = ...`, or choose another name",
-                 name->name->text);
-    return true;
-}
-
-/* `x += 1` where x is bound in this function by nothing else. */
-static void aug_unbound(tl_resolver *r, tl_scope *s, const tl_ast_name *name)
-{
-    tl_ref_info outside = tl_scope_look_outside(r, s, name->name);
-    const char *text = name->name->text;
-
-    switch (outside.kind) {
-    case TL_REF_GLOBAL:
-        tl_scope_error(r, TL_E0212, name->base.span,
-                       "`%s` belongs to the top level: only statements there "
-                       "rebind it",
-                       text);
-        tl_diag_help(r->diag, "return the new value, or keep it in a cell of "
-                              "a module");
-        break;
-    case TL_REF_CAPTURE:
-    case TL_REF_SELF_FN:
-        tl_scope_error(r, TL_E0212, name->base.span,
-                       "`%s` is captured by value: a nested function cannot "
-                       "rebind it",
-                       text);
-        tl_diag_help(r->diag, "return the new value");
-        break;
-    default:
-        tl_scope_undefined(r, s, name->name, name->base.span);
-        break;
-    }
-}
-
-/* The name that a function, constructor or top level binds here. */
-static void bind_name(const tl_scope *s, tl_ast_name *name)
-{
-    const tl_var *var;
-    int64_t i;
-
-    if (s->func->kind == TL_FUNC_MODULE) {
-        i = tl_moddef_find(s->func->module, name->name);
-        if (i >= 0 && s->made) {
-            s->made[i] = true;
-            name->ref = (tl_ref_info){
-                .kind = TL_REF_FIELD,
-                .field_class = s->func->module->fields[i].class_,
-                .index = (uint32_t)i,
-                .self = TL_SELF_SLOT};
-            return;
-        }
-    }
-    var = tl_scope_find(s, name->name);
-    if (var) {
-        name->ref = (tl_ref_info){.kind = s->func->kind == TL_FUNC_UNIT
-                                              ? TL_REF_GLOBAL
-                                              : TL_REF_LOCAL,
-                                  .index = var->slot};
-    }
-}
-
-static const tl_ast *path_root(const tl_ast *node, bool *through_attr)
-{
-    for (;;) {
-        if (node->kind == TL_AST_INDEX) {
-            node = TL_AST(index, node)->object;
-        } else if (node->kind == TL_AST_ATTR) {
-            *through_attr = true;
-            node = TL_AST(attr, node)->object;
-        } else {
-            return node;
-        }
-    }
-}
-
-/* `x[i] = v` rebinds x, so x must be a variable of this function. */
-static void check_path(tl_resolver *r, const tl_scope *s, const tl_ast *path)
-{
-    bool through_attr = false;
-    const tl_ast *root = path_root(path, &through_attr);
-    const tl_ast_name *name = TL_AST(name, root);
-
-    if (root->kind != TL_AST_NAME || through_attr) {
-        return;
-    }
-    if (name->ref.kind == TL_REF_FIELD && s->func->kind != TL_FUNC_MODULE) {
-        bool cell = TL_FIELD_IS_CELL((tl_field_class)name->ref.field_class);
-
-        tl_scope_error(r, cell ? TL_E0114 : TL_E0212, root->span,
-                       cell ? "`%s` is a cell of the module"
-                            : "`%s` is a constant of the module",
-                       name->name->text);
-        tl_diag_help(r->diag,
-                     cell ? "write `self.%s[...] = ...`"
-                          : "declare it as a cell, `buffer %s: ...`",
-                     name->name->text);
-    } else if (name->ref.kind == TL_REF_BUILTIN ||
-               name->ref.kind == TL_REF_CAPTURE ||
-               name->ref.kind == TL_REF_SELF_FN ||
-               (name->ref.kind == TL_REF_GLOBAL &&
-                s->func->kind != TL_FUNC_UNIT)) {
-        tl_scope_error(r, TL_E0212, root->span,
-                       "`%s[...] = ...` rebinds `%s`, which is no variable "
-                       "of this function",
-                       name->name->text, name->name->text);
-        tl_diag_help(r->diag, "copy it first, `y = %s`, and return the new "
-                              "value",
-                     name->name->text);
-    }
-}
-
-/* A target; plain: of an assignment, which must not hide a cell. */
-static void walk_target(tl_resolver *r, tl_scope *s, tl_ast *node, bool plain)
-{
-    const tl_kids *items = NULL;
-
-    switch (node->kind) {
-    case TL_AST_NAME:
-        if (!plain || !shadows_cell(r, s, TL_AST(name, node))) {
-            bind_name(s, TL_AST(name, node));
-        }
-        break;
-    case TL_AST_STAR:
-        walk_target(r, s, TL_AST(star, node)->value, plain);
-        break;
-    case TL_AST_TUPLE:
-        items = &TL_AST(tuple, node)->items;
-        break;
-    case TL_AST_LIST:
-        items = &TL_AST(list, node)->items;
-        break;
-    default:
-        tl_scope_walk(r, s, node);
-        check_path(r, s, node);
-        break;
-    }
-    for (uint32_t i = 0; items && i < items->len; i++) {
-        walk_target(r, s, items->items[i], plain);
-    }
-}
-
-static void walk_aug(tl_resolver *r, tl_scope *s, tl_ast_aug *aug)
-{
-    tl_ast_name *name = TL_AST(name, aug->target);
-    const tl_var *var;
-
-    tl_scope_walk(r, s, aug->value);
-    if (aug->target->kind != TL_AST_NAME) {
-        walk_target(r, s, aug->target, true);
-        return;
-    }
-    if (shadows_cell(r, s, name)) {
-        return;
-    }
-    var = tl_scope_find(s, name->name);
-    if (s->func->kind == TL_FUNC_UNIT && var && var->binds == TL_BIND_AUG &&
-        var->slot >= r->unit->nglobals) {
-        tl_scope_undefined(r, s, name->name, name->base.span);
-    } else if (s->func->kind != TL_FUNC_UNIT &&
-               s->func->kind != TL_FUNC_MODULE && var &&
-               var->binds == TL_BIND_AUG) {
-        aug_unbound(r, s, name);
-    } else {
-        bind_name(s, name);
-        if (name->ref.kind == TL_REF_NONE) {
-            tl_scope_undefined(r, s, name->name, name->base.span);
-        }
-    }
-}
-
 /* ---- comprehensions ------------------------------------------------------ */
-
-static void push_targets(tl_resolver *r, tl_scope *s, tl_ast *node)
-{
-    const tl_kids *items = NULL;
-    tl_ast_name *name = TL_AST(name, node);
-
-    if (node->kind == TL_AST_NAME) {
-        tl_var var = {.name = name->name, .at = node->span};
-
-        var.slot = tl_scope_slot(r, s, name->name);
-        name->ref = (tl_ref_info){.kind = TL_REF_LOCAL, .index = var.slot};
-        tl_scope_push(r, s, &var);
-    } else if (node->kind == TL_AST_STAR) {
-        push_targets(r, s, TL_AST(star, node)->value);
-    } else if (node->kind == TL_AST_TUPLE) {
-        items = &TL_AST(tuple, node)->items;
-    }
-    for (uint32_t i = 0; items && i < items->len; i++) {
-        push_targets(r, s, items->items[i]);
-    }
-}
 
 static void walk_comprehension(tl_resolver *r, tl_scope *s,
                                const tl_kids *clauses, tl_ast *key,
@@ -478,7 +98,7 @@ static void walk_comprehension(tl_resolver *r, tl_scope *s,
 
         if (clause->kind == TL_AST_COMP_FOR) {
             tl_scope_walk(r, s, TL_AST(comp_for, clause)->iter);
-            push_targets(r, s, TL_AST(comp_for, clause)->target);
+            tl_scope_push_targets(r, s, TL_AST(comp_for, clause)->target);
         } else {
             tl_scope_walk(r, s, clause);
         }
@@ -492,37 +112,14 @@ static void walk_comprehension(tl_resolver *r, tl_scope *s,
 
 /* ---- statements ---------------------------------------------------------- */
 
-/* While a loop of the top level runs, nested functions capture its
- * variables. */
-static void push_loop_targets(tl_resolver *r, tl_scope *s, const tl_ast *node)
-{
-    const tl_ast_name *name = TL_AST(name, node);
-
-    if (node->kind == TL_AST_NAME) {
-        tl_scope_push(r, s,
-                      &(tl_var){.name = name->name,
-                                .slot = name->ref.index,
-                                .binds = TL_BIND_LOOP,
-                                .at = node->span});
-    } else if (node->kind == TL_AST_STAR) {
-        push_loop_targets(r, s, TL_AST(star, node)->value);
-    } else if (node->kind == TL_AST_TUPLE) {
-        const tl_kids *items = &TL_AST(tuple, node)->items;
-
-        for (uint32_t i = 0; i < items->len; i++) {
-            push_loop_targets(r, s, items->items[i]);
-        }
-    }
-}
-
 static void walk_for(tl_resolver *r, tl_scope *s, tl_ast_for *loop)
 {
     size_t depth = s->inner.len;
 
     tl_scope_walk(r, s, loop->iter);
-    walk_target(r, s, loop->target, false);
+    tl_scope_target(r, s, loop->target, false);
     if (s->func->kind == TL_FUNC_UNIT) {
-        push_loop_targets(r, s, loop->target);
+        tl_scope_push_loop(r, s, loop->target);
     }
     s->loops++;
     tl_scope_walk(r, s, loop->body);
@@ -677,14 +274,14 @@ static void walk_decl(tl_resolver *r, tl_scope *s, tl_ast_decl *decl)
                      TL_AST(name, decl->target)->name->text);
     }
     tl_scope_walk(r, s, decl->type);
-    walk_target(r, s, decl->target, true);
+    tl_scope_target(r, s, decl->target, true);
 }
 
 static void walk_assign(tl_resolver *r, tl_scope *s, tl_ast_assign *assign)
 {
     tl_scope_walk(r, s, assign->value);
     for (uint32_t i = 0; i < assign->targets.len; i++) {
-        walk_target(r, s, assign->targets.items[i], true);
+        tl_scope_target(r, s, assign->targets.items[i], true);
     }
 }
 
@@ -700,14 +297,14 @@ static void walk_cell(tl_resolver *r, tl_scope *s, tl_ast_cell *cell)
         tl_scope_walk(r, s, cell->value);
     }
     tl_scope_walk(r, s, cell->type);
-    walk_target(r, s, cell->target, true);
+    tl_scope_target(r, s, cell->target, true);
 }
 
 static void walk_try(tl_resolver *r, tl_scope *s, tl_ast_try *node)
 {
     s->func->has_try = true;
     tl_scope_walk(r, s, node->body);
-    walk_target(r, s, node->target, false);
+    tl_scope_target(r, s, node->target, false);
     tl_scope_walk(r, s, node->handler);
 }
 
@@ -722,9 +319,14 @@ static void check_wide(tl_resolver *r, const tl_ast_int *node)
 
 /* ---- the second walk ----------------------------------------------------- */
 
+typedef struct walker {
+    tl_resolver *r;
+    tl_scope *s;
+} walker;
+
 static bool walk_child(void *arg, tl_ast *child)
 {
-    collector *c = arg;
+    walker *c = arg;
 
     tl_scope_walk(c->r, c->s, child);
     return true;
@@ -732,9 +334,9 @@ static bool walk_child(void *arg, tl_ast *child)
 
 static void walk_children(tl_resolver *r, tl_scope *s, tl_ast *node)
 {
-    collector c = {r, s};
+    walker c = {r, s};
 
-    (void)tl_ast_children(node, walk_child, &c);
+    tl_ast_children(node, walk_child, &c);
 }
 
 void tl_scope_walk_list(tl_resolver *r, tl_scope *s, const tl_kids *list)
@@ -798,7 +400,7 @@ void tl_scope_walk(tl_resolver *r, tl_scope *s, tl_ast *node)
         walk_assign(r, s, TL_AST(assign, node));
         break;
     case TL_AST_AUG:
-        walk_aug(r, s, TL_AST(aug, node));
+        tl_scope_aug(r, s, TL_AST(aug, node));
         break;
     case TL_AST_DECL:
         walk_decl(r, s, TL_AST(decl, node));
@@ -822,7 +424,7 @@ void tl_scope_walk(tl_resolver *r, tl_scope *s, tl_ast *node)
     case TL_AST_WITH_ITEM:
         tl_scope_walk(r, s, TL_AST(with_item, node)->value);
         if (TL_AST(with_item, node)->target) {
-            walk_target(r, s, TL_AST(with_item, node)->target, false);
+            tl_scope_target(r, s, TL_AST(with_item, node)->target, false);
         }
         break;
     case TL_AST_TRY:
@@ -853,7 +455,7 @@ static void roll_back(tl_globals *globals, size_t len)
 {
     while (globals->names.len > len) {
         globals->names.len--;
-        (void)tl_map_remove(&globals->index,
+        tl_map_remove(&globals->index,
                             globals->names.items[globals->names.len]);
     }
 }

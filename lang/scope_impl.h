@@ -1,11 +1,14 @@
 /* scope_impl.h - what the parts of the resolver share.  Private to lang/.
  *
- *   scope.c        walks the tree: what binds, what reads, what may stand where
- *   scope_names.c  the tables: slots, captures, fields, globals; look-up
- *   scope_def.c    functions, modules, records: a scope for each
- *   marks.c        decorators
- *   live.c         last reads, one function at a time
- *   effects.c      effects, to a fixed point over the unit
+ *   scope_collect.c  first walk: the names that statements bind
+ *   scope.c          second walk: what is read, what may stand where
+ *   scope_target.c   what is written
+ *   scope_names.c    the tables: slots, captures, fields, globals; look-up
+ *   scope_def.c      functions, records, tests: a scope for each
+ *   scope_module.c   modules: their fields, their constructor
+ *   marks.c          decorators
+ *   live.c           last reads, one function at a time
+ *   effects.c        effects, to a fixed point over the unit
  *
  * Each function-like node is walked twice: first its own statements for the
  * names that they bind, then everything in order, nested functions where they
@@ -121,7 +124,7 @@ int64_t tl_moddef_find(const tl_moddef *module, const tl_sym *name);
 void tl_scope_undefined(tl_resolver *r, const tl_scope *s,
                         const tl_sym *name, tl_span at);
 
-/* ---- scope.c ------------------------------------------------------------- */
+/* ---- the walks ----------------------------------------------------------- */
 
 /* First walk: names that these statements bind. */
 void tl_scope_collect(tl_resolver *r, tl_scope *s, const tl_ast *node);
@@ -129,10 +132,31 @@ void tl_scope_collect(tl_resolver *r, tl_scope *s, const tl_ast *node);
 void tl_scope_walk(tl_resolver *r, tl_scope *s, tl_ast *node);
 void tl_scope_walk_list(tl_resolver *r, tl_scope *s, const tl_kids *list);
 
-/* ---- scope_def.c --------------------------------------------------------- */
+/* ---- scope_target.c ------------------------------------------------------ */
+
+/* A target; plain: of an assignment, which must not hide a cell. */
+void tl_scope_target(tl_resolver *r, tl_scope *s, tl_ast *node, bool plain);
+void tl_scope_aug(tl_resolver *r, tl_scope *s, tl_ast_aug *aug);
+/* Variables of a `for` clause: new slots, seen until `inner` is cut. */
+void tl_scope_push_targets(tl_resolver *r, tl_scope *s, tl_ast *node);
+/* Variables of a loop of the top level: functions made in it capture them. */
+void tl_scope_push_loop(tl_resolver *r, tl_scope *s, const tl_ast *node);
+
+/* ---- scope_def.c, scope_module.c ----------------------------------------- */
 
 /* The function-like node, which stands in `s`. */
 void tl_scope_def(tl_resolver *r, tl_scope *s, tl_ast *node);
+void tl_scope_module(tl_resolver *r, tl_scope *outer, tl_ast_module *node);
+/* Where a definition in `s` is stored. */
+tl_ref_info tl_scope_stored(const tl_scope *s, const tl_sym *name);
+/* The string that a block begins with, or NULL. */
+const tl_text *tl_scope_doc(const tl_ast *body);
+/* Enter the parameters of s->func. */
+void tl_scope_params(tl_resolver *r, tl_scope *s);
+/* Enter the dimension names of its signature, which a call binds. */
+void tl_scope_dims(tl_resolver *r, tl_scope *s);
+/* Walk types, defaults, result and conditions. */
+void tl_scope_signature(tl_resolver *r, tl_scope *s);
 
 /* ---- marks.c ------------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ void tl_scope_error(tl_resolver *r, tl_code code, tl_span at, const char *fmt,
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
     tl_scope_keep(r, tl_fail_at(r->diag, code, at, "%s", message));
 }
@@ -263,7 +263,7 @@ static tl_ref_info local(uint32_t slot)
 static tl_ref_info field_ref(const tl_moddef *module, int64_t i)
 {
     return (tl_ref_info){.kind = TL_REF_FIELD,
-                         .field_class = module->fields[i].class_,
+                         .field_class = (uint8_t)module->fields[i].class_,
                          .index = (uint32_t)i,
                          .self = TL_SELF_SLOT};
 }
@@ -480,7 +480,7 @@ void tl_scope_undefined(tl_resolver *r, const tl_scope *s,
     uint32_t cp = lookalike(name);
     bool found;
 
-    (void)tl_map_get(&r->reported, name, &found);
+    tl_map_get(&r->reported, name, &found);
     if (found) {
         tl_scope_keep(r, TL_ERR_REJECTED);
         return;
