@@ -159,7 +159,7 @@ tl_status tl_bi_str_zfill(tl_eval *ev, const tl_builtin *self,
 {
     const tl_str *s = args[0].str;
     size_t sign = s->len > 0 && (s->data[0] == '-' || s->data[0] == '+');
-    int64_t pad;
+    int64_t pad = 0;
     tl_status st;
     tl_buf text;
 

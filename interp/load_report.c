@@ -334,7 +334,7 @@ static const char *root_name(tl_value root)
 static void headline(report *r, const char *path, tl_value root,
                      size_t loaded, size_t mismatched, size_t unexpected)
 {
-    char more[48] = "";
+    char more[64] = "";
 
     if (mismatched > 0) {
         snprintf(more, sizeof(more), ", %zu of another shape or dtype",

@@ -254,7 +254,7 @@ static tl_status walk_dict(walk *w, const tl_dict *d)
 {
     for (size_t i = 0; i < d->len; i++) {
         const tl_dict_entry *e = &d->entries[i];
-        size_t mark;
+        size_t mark = 0;
 
         if (e->key.tag == TL_V_EMPTY || !holds_modules(e->value, 0)) {
             continue;
