@@ -209,14 +209,21 @@ static tl_status infer(call *c, tl_ttype *out)
 
 static tl_status run_kernel(call *c)
 {
-    tl_kernel_fn *kernel = c->rt->device->kernel[c->op];
+    tl_rt *rt = c->rt;
+    tl_kernel_fn *kernel = rt->device->kernel[c->op];
+    size_t warnings = rt->diag->nwarnings;
+    tl_status st;
 
     if (!kernel) {
-        return tl_fail(c->rt->diag, TL_E0699, "`%s` has no kernel on %s",
-                       c->info->name, c->rt->device->name);
+        return tl_fail(rt->diag, TL_E0699, "`%s` has no kernel on %s",
+                       c->info->name, rt->device->name);
     }
-    return kernel(&c->rt->kctx, c->op, c->in, c->nin, c->out, c->info->nout,
-                  c->at);
+    st = kernel(&rt->kctx, c->op, c->in, c->nin, c->out, c->info->nout,
+                c->at);
+    if (rt->diag->nwarnings != warnings) {
+        tl_diag_at(rt->diag, rt->span); /* a kernel does not know its place */
+    }
+    return st;
 }
 
 /* Put the call on each open tape. */
@@ -305,19 +312,6 @@ static tl_status apply_map(call *c)
     return record(c);
 }
 
-/* W0403 where the mean of nothing has been asked for. */
-static void warn_empty_mean(const call *c)
-{
-    tl_ttype type;
-
-    if (c->op == TL_OP_mean && c->in[0]->numel == 0 && c->out[0]->numel > 0) {
-        tl_tensor_type(c->in[0], &type);
-        tl_warn(c->rt->diag, TL_W0403, c->rt->span,
-                "the mean of nothing is nan: the operand is %s",
-                tl_ttype_str(&type).s);
-    }
-}
-
 /* Reductions, creators and structured operations. */
 static tl_status apply_kernel(call *c)
 {
@@ -330,7 +324,6 @@ static tl_status apply_kernel(call *c)
         TL_TRY(new_result(c, k, &type[k]));
     }
     TL_TRY(run_kernel(c));
-    warn_empty_mean(c);
     return record(c);
 }
 

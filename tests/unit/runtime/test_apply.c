@@ -252,10 +252,12 @@ Test(apply, the_mean_of_nothing_is_nan_with_a_warning)
 
     tl_attrs_init(&at);
     at.axes = 1;
+    rt.span = (tl_span){.file = 1, .start = 2, .end = 3};
     y = call1(TL_OP_mean, a, &at);
     cr_expect(isnan(tl_tensor_get_f(y, 0)));
     cr_expect_eq(diag.nwarnings, 1);
     cr_expect_eq(diag.last->code, TL_W0403);
+    cr_expect_eq(diag.last->span.start, 2);
     tl_tensor_unref(a);
     tl_tensor_unref(y);
 }
