@@ -26,7 +26,7 @@ const tl_funcdef *tl_class_method(const tl_class *cls, const tl_sym *name)
     return NULL;
 }
 
-/* ---- tensors ------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------- */
 
 static tl_status shape_tuple(tl_eval *ev, const tl_ttype *type, tl_value *out)
 {
@@ -96,7 +96,7 @@ static tl_status tensor_attr(tl_eval *ev, tl_value v, const char *name,
     return TL_OK;
 }
 
-/* ---- namespaces, errors ------------------------------------------------------------ */
+/* ---- namespaces, errors ------------------------------------------------ */
 
 static tl_status namespace_attr(tl_eval *ev, const tl_namespace *ns,
                                 const tl_sym *name, tl_value *out)
@@ -149,7 +149,7 @@ static tl_status error_attr(tl_eval *ev, const tl_error *e,
     return st;
 }
 
-/* ---- bound methods of built-in types ----------------------------------------------- */
+/* ---- bound methods of built-in types ----------------------------------- */
 
 static tl_status bound_builtin(tl_eval *ev, tl_value v, const tl_builtin *b,
                                tl_value *out)
@@ -259,7 +259,7 @@ tl_status tl_eval_attr(tl_eval *ev, tl_value v, const tl_sym *name,
     return no_attr(ev, v, name);
 }
 
-/* ---- releasing what these objects hold ------------------------------------------------ */
+/* ---- releasing what these objects hold --------------------------------- */
 
 void tl_fn_free(tl_obj *obj)
 {

@@ -143,7 +143,7 @@ tl_status tl_bi_stack(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return cat_list(ev, list, axis, out);
 }
 
-/* ---- pad ------------------------------------------------------------------------- */
+/* ---- pad --------------------------------------------------------------- */
 
 /* The pair (before, after) of `v`. */
 static tl_status pair_of(tl_eval *ev, tl_value v, int64_t *before,

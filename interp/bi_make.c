@@ -6,7 +6,7 @@
 #include "interp/tree.h"
 #include "runtime/base/size.h"
 
-/* ---- nested lists ----------------------------------------------------------------- */
+/* ---- nested lists ------------------------------------------------------ */
 
 /* What tensor([[...]]) finds on its way down. */
 typedef struct nest {
@@ -267,7 +267,7 @@ tl_status tl_bi_tensor(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-/* ---- sizes ---------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------- */
 
 tl_status tl_arg_sizes(tl_eval *ev, tl_value sizes, int64_t least,
                        tl_attrs *at, bool *unknown)
@@ -409,7 +409,7 @@ tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell, tl_value *out)
     return full_like(ev, &type, 0, out);
 }
 
-/* ---- sequences --------------------------------------------------------------------- */
+/* ---- sequences --------------------------------------------------------- */
 
 tl_status tl_bi_arange(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        tl_value *out)
@@ -477,7 +477,7 @@ tl_status tl_bi_eye(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return st;
 }
 
-/* ---- random draws --------------------------------------------------------------------- */
+/* ---- random draws ------------------------------------------------------ */
 
 static void set_key(tl_eval *ev, tl_attrs *at)
 {

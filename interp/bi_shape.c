@@ -160,7 +160,7 @@ tl_status tl_bi_unsqueeze(tl_eval *ev, const tl_builtin *self,
     return tl_do_unsqueeze(ev, tl_arg_take(args, 0), axis, out);
 }
 
-/* ---- order ---------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------- */
 
 tl_status tl_bi_flip(tl_eval *ev, const tl_builtin *self, tl_value *args,
                      tl_value *out)
@@ -238,7 +238,7 @@ tl_status tl_bi_roll(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return tl_do_reshape(ev, x, type.shape.rank, type.shape.dim, out);
 }
 
-/* ---- repetition ---------------------------------------------------------------------- */
+/* ---- repetition -------------------------------------------------------- */
 
 /* Each axis i of size s becomes (reps, s) or (s, reps), then reps * s. */
 static tl_status repeat_axes(tl_eval *ev, tl_value x, const int64_t *reps,
@@ -340,7 +340,7 @@ tl_status tl_bi_repeat(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return repeat_axes(ev, x, reps, false, out);
 }
 
-/* ---- parts ---------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------- */
 
 /* Slices of the given sizes along `axis`, as a list.  Eats `x`. */
 static tl_status parts_take(tl_eval *ev, tl_value x, int axis,

@@ -55,7 +55,7 @@ static tl_status mismatch(check *c, tl_code code, const char *why)
     return st;
 }
 
-/* ---- sizes ------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------- */
 
 static tl_status peek(tl_eval *ev, const tl_ast *e, tl_value *out);
 
@@ -250,7 +250,7 @@ static tl_status check_dims(check *c, const tl_kids *dims,
     return TL_OK;
 }
 
-/* ---- tensors ------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------- */
 
 static bool dtype_fits(check *c, const tl_sym *name, tl_dtype got,
                        tl_dtype *want)
@@ -312,7 +312,7 @@ static tl_status check_tensor(check *c, const tl_ast_type_tensor *t,
     return t->any ? TL_OK : check_dims(c, &t->dims, &type.shape);
 }
 
-/* ---- other types ----------------------------------------------------------------- */
+/* ---- other types ------------------------------------------------------- */
 
 static tl_status check_value(check *c, const tl_ast *type, tl_value *v);
 

@@ -49,7 +49,7 @@ static void rule_unref(void *data)
     tl_free(r);
 }
 
-/* ---- the clause ---------------------------------------------------------------- */
+/* ---- the clause -------------------------------------------------------- */
 
 static tl_status wrong_gradient(tl_eval *ev, const tl_funcdef *fn, int got,
                                 int want)
@@ -210,7 +210,7 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
     return st;
 }
 
-/* ---- the call --------------------------------------------------------------------- */
+/* ---- the call ---------------------------------------------------------- */
 
 static bool is_float_tensor(tl_value v)
 {

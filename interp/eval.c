@@ -75,7 +75,7 @@ void tl_eval_fini(tl_eval *ev)
     tl_builtins_fini(ev);
 }
 
-/* ---- namespaces ------------------------------------------------------------ */
+/* ---- namespaces -------------------------------------------------------- */
 
 void tl_namespace_free(tl_obj *obj)
 {
@@ -142,7 +142,7 @@ static tl_status keep_unit(tl_eval *ev, tl_namespace *ns, tl_unit *unit)
     return TL_OK;
 }
 
-/* ---- running ----------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------- */
 
 static bool has_builtin(void *arg, const tl_sym *name)
 {
@@ -274,7 +274,7 @@ tl_status tl_eval_write(tl_eval *ev, const char *s, size_t len)
     return ev->write(ev->write_arg, s, len);
 }
 
-/* ---- errors as values ------------------------------------------------------------ */
+/* ---- errors as values -------------------------------------------------- */
 
 tl_status tl_error_take(tl_eval *ev, tl_value *out)
 {

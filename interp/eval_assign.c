@@ -68,7 +68,7 @@ tl_status tl_bind_ref_take(tl_eval *ev, const tl_ref_info *ref, tl_span span,
     return st;
 }
 
-/* ---- unpacking ---------------------------------------------------------------- */
+/* ---- unpacking --------------------------------------------------------- */
 
 static tl_status unpack_count(tl_eval *ev, const tl_ast *target, size_t want,
                               bool more_ok, size_t got)
@@ -195,7 +195,7 @@ static tl_status assign_unpack(tl_eval *ev, const tl_ast *target,
     return st;
 }
 
-/* ---- paths and indices --------------------------------------------------------- */
+/* ---- paths and indices ------------------------------------------------- */
 
 static tl_status assign_attr(tl_eval *ev, const tl_ast_attr *t, tl_value v)
 {
@@ -331,7 +331,7 @@ tl_status tl_eval_assign_take(tl_eval *ev, const tl_ast *target, tl_value v)
     }
 }
 
-/* ---- target op= value ---------------------------------------------------------- */
+/* ---- target op= value -------------------------------------------------- */
 
 /* May a failing `a op b` be noticed after the slot of `a` was emptied?  Two
  * lists or strings only run out of memory. */

@@ -196,7 +196,7 @@ static tl_status eval_args(tl_eval *ev, arg_list *a, const tl_kids *args)
     return TL_OK;
 }
 
-/* ---- dispatch ------------------------------------------------------------------- */
+/* ---- dispatch ---------------------------------------------------------- */
 
 static tl_status call_class(tl_eval *ev, tl_class *cls, tl_args *args,
                             tl_value *out)
@@ -371,7 +371,7 @@ tl_status tl_eval_call_node(tl_eval *ev, const tl_ast_call *n, tl_value *out)
     return st;
 }
 
-/* ---- running code ---------------------------------------------------------------- */
+/* ---- running code ------------------------------------------------------ */
 
 /* Evaluate the body in the running frame. */
 static tl_status run_body(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
@@ -449,7 +449,7 @@ tl_status tl_call_code(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
     return st;
 }
 
-/* ---- function values --------------------------------------------------------------- */
+/* ---- function values --------------------------------------------------- */
 
 static tl_value captured(tl_eval *ev, const tl_ref_info *ref)
 {

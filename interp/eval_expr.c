@@ -94,7 +94,7 @@ static tl_status eval_name(tl_eval *ev, const tl_ast_name *n, tl_value *out)
     return TL_ERR_INTERNAL;
 }
 
-/* ---- texts --------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------- */
 
 static tl_status fstring_parts(tl_eval *ev, const tl_kids *parts,
                                tl_buf *buf, bool *unknown);
@@ -164,7 +164,7 @@ static tl_status eval_fstring(tl_eval *ev, const tl_ast_fstring *n,
     return st;
 }
 
-/* ---- displays ------------------------------------------------------------ */
+/* ---- displays ---------------------------------------------------------- */
 
 /* Append the items of a starred value to `list`. */
 static tl_status push_starred(tl_eval *ev, const tl_ast *e, tl_seq *list,
@@ -292,7 +292,7 @@ out:
     return st;
 }
 
-/* ---- comprehensions -------------------------------------------------------- */
+/* ---- comprehensions ---------------------------------------------------- */
 
 /* What a comprehension does with each turn: push a value or set a pair. */
 typedef struct comp {
@@ -407,7 +407,7 @@ static tl_status eval_comp(tl_eval *ev, const tl_kids *clauses,
     return TL_OK;
 }
 
-/* ---- operators --------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------- */
 
 static tl_status eval_unary(tl_eval *ev, const tl_ast_unary *n, tl_value *out)
 {
@@ -600,7 +600,7 @@ static tl_status eval_pipe(tl_eval *ev, const tl_ast_pipe *n, tl_value *out)
     return st;
 }
 
-/* ---- attributes, indices ---------------------------------------------------- */
+/* ---- attributes, indices ----------------------------------------------- */
 
 static tl_status eval_attr_node(tl_eval *ev, const tl_ast_attr *n,
                                 tl_value *out)

@@ -292,7 +292,7 @@ static tl_status plan_init(tl_eval *ev, plan *p, tl_value v,
     return TL_OK;
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------- */
 
 static tl_status basic_take(tl_eval *ev, const plan *p, tl_value v,
                             tl_value *out)
@@ -483,7 +483,7 @@ tl_status tl_eval_index_take(tl_eval *ev, tl_value v, tl_value *subs,
     return st;
 }
 
-/* ---- writing ----------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------- */
 
 /* The new elements as a tensor of the target's dtype. */
 static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,

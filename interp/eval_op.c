@@ -10,7 +10,7 @@
 #include "interp/tree.h"
 #include "runtime/base/size.h"
 
-/* ---- notes of types ------------------------------------------------------------ */
+/* ---- notes of types ---------------------------------------------------- */
 
 void tl_type_note_take(tl_type_note *note, tl_value v)
 {
@@ -80,7 +80,7 @@ tl_span tl_operator_span(tl_eval *ev, tl_oper op, tl_span gap)
     return gap;
 }
 
-/* ---- host arithmetic ------------------------------------------------------------- */
+/* ---- host arithmetic --------------------------------------------------- */
 
 static tl_status overflow(tl_eval *ev, tl_oper op, int64_t a, int64_t b)
 {
@@ -217,7 +217,7 @@ static tl_status host_arith(tl_eval *ev, tl_oper op, tl_value a, tl_value b,
     return host_float(ev, op, tl_number_f(a), tl_number_f(b), out);
 }
 
-/* ---- comparisons of host values -------------------------------------------------- */
+/* ---- comparisons of host values ---------------------------------------- */
 
 static tl_status host_compare(tl_eval *ev, tl_oper op, tl_value a, tl_value b,
                               tl_value *out)
@@ -252,7 +252,7 @@ static tl_status host_compare(tl_eval *ev, tl_oper op, tl_value a, tl_value b,
     return TL_OK;
 }
 
-/* ---- dispatch ------------------------------------------------------------------------ */
+/* ---- dispatch ---------------------------------------------------------- */
 
 /* The tensor operation of an operator, or TL_OP_COUNT. */
 static tl_op tensor_op(tl_oper op)
@@ -447,7 +447,7 @@ tl_status tl_eval_unary_take(tl_eval *ev, tl_oper op, tl_value a,
     return TL_OK;
 }
 
-/* ---- truth --------------------------------------------------------------------------- */
+/* ---- truth ------------------------------------------------------------- */
 
 static tl_status tensor_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
 {
@@ -513,7 +513,7 @@ tl_status tl_eval_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
     }
 }
 
-/* ---- tensors in any domain ------------------------------------------------------------- */
+/* ---- tensors in any domain --------------------------------------------- */
 
 tl_status tl_eval_type(tl_eval *ev, tl_value t, tl_ttype *out)
 {

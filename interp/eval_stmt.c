@@ -311,7 +311,7 @@ static tl_status stmt_try(tl_eval *ev, const tl_ast_try *n, tl_flow *flow)
     return tl_eval_block(ev, n->handler, flow);
 }
 
-/* ---- assert and raise ------------------------------------------------------- */
+/* ---- assert and raise -------------------------------------------------- */
 
 /* Text of an assert's message or a raised value. */
 static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,

@@ -185,7 +185,7 @@ static tl_status value_and_grads(tl_eval *ev, tl_value f, const tl_value *xs,
     return st;
 }
 
-/* ---- functions that give functions ---------------------------------------------- */
+/* ---- functions that give functions ------------------------------------- */
 
 static tl_status bound(tl_eval *ev, const char *row, tl_value self,
                        tl_value *out)
@@ -270,7 +270,7 @@ tl_status tl_bi_vjp_pull(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return st;
 }
 
-/* ---- jvp: d/du <J^T u, v> -------------------------------------------------------- */
+/* ---- jvp: d/du <J^T u, v> ---------------------------------------------- */
 
 static tl_status dot(tl_eval *ev, tl_value a, tl_value b, tl_value *out)
 {
@@ -416,7 +416,7 @@ tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        : tl_seq_new_take(out, TL_V_TUPLE, pair, 2, ev->diag);
 }
 
-/* ---- hessian ------------------------------------------------------------------------ */
+/* ---- hessian ----------------------------------------------------------- */
 
 /* Row i: the gradient of element i of the gradient. */
 static tl_status hessian_row(tl_eval *ev, tl_value f, tl_value x, int64_t i,
@@ -542,7 +542,7 @@ tl_status tl_bi_hessian_at(tl_eval *ev, const tl_builtin *self,
     return st;
 }
 
-/* ---- stop, seed, contexts ------------------------------------------------------------- */
+/* ---- stop, seed, contexts ---------------------------------------------- */
 
 /* The value itself, unknown to every tape. */
 static tl_status stop_value(tl_eval *ev, tl_value v, tl_value *out)

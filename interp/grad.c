@@ -10,7 +10,7 @@
 #include "interp/tree.h"
 #include "runtime/base/mem.h"
 
-/* ---- targets -------------------------------------------------------------------- */
+/* ---- targets ----------------------------------------------------------- */
 
 static tl_status bad_target(tl_eval *ev, const tl_ast *e, tl_value v)
 {
@@ -148,7 +148,7 @@ static tl_status make_target(tl_eval *ev, tl_target *t, const tl_ast *e)
     return st;
 }
 
-/* ---- blocks ------------------------------------------------------------------------ */
+/* ---- blocks ------------------------------------------------------------ */
 
 static size_t target_leaves(const tl_target *t)
 {
@@ -245,7 +245,7 @@ static void mark_training(tl_gradblk *b, int by)
     }
 }
 
-/* ---- results ------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------- */
 
 /* One target's gradient out of `grads`, whose items it takes. */
 static tl_status target_result(tl_eval *ev, const tl_gradblk *b,

@@ -5,7 +5,7 @@
 #include "runtime/autograd/backward.h"
 #include "runtime/base/mem.h"
 
-/* ---- leaves ------------------------------------------------------------------ */
+/* ---- leaves ------------------------------------------------------------ */
 
 /* The value of `cell` as block `b` and those around it see it. */
 static tl_status seen_by(tl_eval *ev, tl_gradblk *b, tl_cell *cell,
@@ -76,7 +76,7 @@ void tl_grad_abandon_concrete(tl_eval *ev, tl_gradblk *b)
     }
 }
 
-/* ---- gradients ----------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------- */
 
 /* What the reverse pass works on: the leaves that were read. */
 typedef struct pass {

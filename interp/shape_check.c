@@ -73,7 +73,7 @@ static bool seen_or_add(struct tl_sig_cache *c, uint64_t h)
     return false;
 }
 
-/* ---- signatures ------------------------------------------------------------------ */
+/* ---- signatures -------------------------------------------------------- */
 
 static inline uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -179,7 +179,7 @@ static uint64_t signature(const tl_funcdef *fn, const tl_fn *closure,
     return h;
 }
 
-/* ---- passes ------------------------------------------------------------------------ */
+/* ---- passes ------------------------------------------------------------ */
 
 /* What a pass changes in the context and has to put back. */
 typedef struct saved {

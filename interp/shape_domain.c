@@ -77,7 +77,7 @@ static tl_status shape_effect(tl_eval *ev, tl_host_effect what, bool *perform)
     return what == TL_HOST_RAISE ? tl_shape_give_up(ev) : TL_OK;
 }
 
-/* ---- cells ----------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------- */
 
 static tl_value *find_overlay(tl_eval *ev, const tl_cell *cell)
 {
@@ -147,7 +147,7 @@ static tl_status shape_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
     return TL_OK;
 }
 
-/* ---- grad blocks ------------------------------------------------------------------- */
+/* ---- grad blocks ------------------------------------------------------- */
 
 static tl_status shape_grad_enter(tl_eval *ev, tl_gradblk *block)
 {

@@ -158,7 +158,7 @@ tl_status tl_shape_choose(tl_eval *ev, const tl_ast *then,
     return TL_OK;
 }
 
-/* ---- loops ------------------------------------------------------------------------ */
+/* ---- loops ------------------------------------------------------------- */
 
 bool tl_shape_fold_loop(tl_eval *ev, tl_value it)
 {
@@ -320,7 +320,7 @@ tl_status tl_shape_loop(tl_eval *ev, const tl_ast *node, tl_value iterable,
     return st;
 }
 
-/* ---- try ----------------------------------------------------------------------------- */
+/* ---- try --------------------------------------------------------------- */
 
 tl_status tl_shape_try(tl_eval *ev, const tl_ast *node, tl_flow *flow)
 {

@@ -5,7 +5,7 @@
 #include "interp/tree.h"
 #include "runtime/base/mem.h"
 
-/* ---- joins -------------------------------------------------------------------- */
+/* ---- joins ------------------------------------------------------------- */
 
 static void set_unknown(tl_value *v)
 {
@@ -125,7 +125,7 @@ tl_status tl_shape_join(tl_eval *ev, tl_value *v, tl_value other)
     return TL_OK;
 }
 
-/* ---- snapshots ------------------------------------------------------------------- */
+/* ---- snapshots --------------------------------------------------------- */
 
 static void overlay_fini(tl_overlay *o)
 {
@@ -304,7 +304,7 @@ tl_status tl_snapshot_join(tl_eval *ev, const tl_snapshot *s, bool widen,
     return join_overlay(ev, &s->cells);
 }
 
-/* ---- what may not happen ------------------------------------------------------------ */
+/* ---- what may not happen ----------------------------------------------- */
 
 tl_status tl_shape_give_up(tl_eval *ev)
 {

@@ -13,7 +13,7 @@
 
 enum { TILE = 16 };
 
-/* ---- shared helpers --------------------------------------------------------- */
+/* ---- shared helpers ---------------------------------------------------- */
 
 void tl_cpu_layout(const tl_tensor *t, tl_layout *out)
 {
@@ -65,7 +65,7 @@ tl_place_text tl_cpu_place(const tl_tensor *t, int64_t at)
     return text;
 }
 
-/* ---- one plane -------------------------------------------------------------- */
+/* ---- one plane --------------------------------------------------------- */
 
 /* n0 x n1 elements; strides in elements. */
 typedef struct plane {
@@ -148,7 +148,7 @@ static void copy_plane(int width, const plane *p, bool tiles)
     }
 }
 
-/* ---- all planes ------------------------------------------------------------- */
+/* ---- all planes -------------------------------------------------------- */
 
 typedef struct axis {
     int64_t size, to, from;
@@ -329,7 +329,7 @@ void tl_cpu_copy_tensor(tl_kernel_ctx *k, tl_tensor *to,
     }
 }
 
-/* ---- kernels ---------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------- */
 
 tl_status tl_cpu_copy(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                       int nin, tl_tensor *const *out, int nout,
@@ -393,7 +393,7 @@ tl_status tl_cpu_slice_put(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     return TL_OK;
 }
 
-/* ---- tril and triu ---------------------------------------------------------- */
+/* ---- tril and triu ----------------------------------------------------- */
 
 typedef struct tri_job {
     char *y;

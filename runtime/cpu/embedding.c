@@ -72,7 +72,7 @@ tl_status tl_cpu_embedding(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     return TL_OK;
 }
 
-/* ---- the gradient ----------------------------------------------------------- */
+/* ---- the gradient ------------------------------------------------------ */
 
 typedef struct sum_job {
     const int64_t *start; /* of each id in `place`, and the end */

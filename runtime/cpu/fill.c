@@ -51,7 +51,7 @@ void tl_cpu_fill(tl_kernel_ctx *k, tl_tensor *to, tl_dtype dtype,
     tl_cpu_run(k, tl_ceil_div(j.n, j.chunk), fill_task, &j);
 }
 
-/* ---- creators --------------------------------------------------------------- */
+/* ---- creators ---------------------------------------------------------- */
 
 /* Tiles of ints for ints, of doubles for floats. */
 static tl_dtype tile_dtype(const tl_tensor *to)

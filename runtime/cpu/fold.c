@@ -104,7 +104,7 @@ const tl_fold *TL_ISA(tl_fold_get)(tl_dtype acc, tl_fold_kind kind)
     return acc == TL_f32 ? f32[kind] : acc == TL_f64 ? f64[kind] : i64[kind];
 }
 
-/* ---- maps --------------------------------------------------------------------- */
+/* ---- maps -------------------------------------------------------------- */
 
 #define MAP(name, type, expr)                                                \
     static void name(int64_t n, const void *from, const void *params,        \

@@ -179,7 +179,7 @@ size_t tl_gemm_own_scratch(void)
         }                                                                    \
     }
 
-/* ---- doubles ---------------------------------------------------------------- */
+/* ---- doubles ----------------------------------------------------------- */
 
 #define LOAD _mm256_load_pd
 #define LOADU _mm256_loadu_pd
@@ -207,7 +207,7 @@ bool tl_gemm_own_f64(const tl_gemm *g)
     return true;
 }
 
-/* ---- floats ----------------------------------------------------------------- */
+/* ---- floats ------------------------------------------------------------ */
 
 #define LOAD _mm256_load_ps
 #define LOADU _mm256_loadu_ps
@@ -223,7 +223,7 @@ DEFINE_EDGE(f32, float)
 DEFINE_ROWS(f32, float)
 DEFINE_PACKED(f32, float)
 
-/* ---- few rows: B is read once, where it lies -------------------------------- */
+/* ---- few rows: B is read once, where it lies --------------------------- */
 
 static float element_a(const tl_gemm *g, int64_t i, int64_t p)
 {

@@ -28,7 +28,7 @@ typedef struct pick {
     bool add;
 } pick;
 
-/* ---- what is picked --------------------------------------------------------- */
+/* ---- what is picked ---------------------------------------------------- */
 
 static void broadcast_sizes(tl_tensor *const *index, int n, pick *p)
 {
@@ -164,7 +164,7 @@ static int64_t place_offset(const pick *p, int64_t e)
     return offset;
 }
 
-/* ---- rows ------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------- */
 
 #define DEFINE_MOVE(bits)                                                    \
     static void move_##bits(int64_t n, void *to, int64_t to_step,            \
@@ -223,7 +223,7 @@ static row_fn *row_of(const pick *p)
                                 : p->width == 4 ? move_32 : move_64;
 }
 
-/* ---- index ------------------------------------------------------------------ */
+/* ---- index ------------------------------------------------------------- */
 
 typedef struct pick_job {
     const pick *p;
@@ -278,7 +278,7 @@ out:
     return st;
 }
 
-/* ---- index_put -------------------------------------------------------------- */
+/* ---- index_put --------------------------------------------------------- */
 
 /* All places in order for a part of the inner axis. */
 static void put_task(void *arg, int64_t task, int worker)

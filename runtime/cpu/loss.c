@@ -47,7 +47,7 @@ static int64_t target_of(const loss_job *job, int64_t i)
     return tl_cpu_load_int(job->target, job->targets->dtype, i);
 }
 
-/* ---- operands --------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------- */
 
 /* `t` row-major as `dtype` (its own, or the type of the arithmetic). */
 static tl_status as_rows(tl_kernel_ctx *k, loss_job *job, const tl_tensor *t,
@@ -131,7 +131,7 @@ static const void *logits_of(const loss_job *job, int64_t i)
     return job->logits + i * job->n * (job->wide ? 8 : 4);
 }
 
-/* ---- forward ---------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------- */
 
 static void forward_task(void *arg, int64_t task, int worker)
 {
@@ -203,7 +203,7 @@ out:
     return st;
 }
 
-/* ---- backward --------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------- */
 
 static void backward_task(void *arg, int64_t task, int worker)
 {

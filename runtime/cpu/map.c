@@ -36,7 +36,7 @@ static double cost(tl_op op, tl_dtype compute)
     return ns;
 }
 
-/* ---- integers: what must not be -------------------------------------------- */
+/* ---- integers: what must not be ---------------------------------------- */
 
 static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
                                 const tl_tensor *b, tl_tensor *to)
@@ -57,7 +57,7 @@ static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
                              tl_cpu_place(to, bad).s);
 }
 
-/* ---- value and gradient ------------------------------------------------------ */
+/* ---- value and gradient ------------------------------------------------ */
 
 /* Everything contiguous, of one shape and of the loop's dtype? */
 static bool is_plain(tl_tensor *const *in, int nin, const tl_tensor *to,
@@ -123,7 +123,7 @@ tl_status TL_ISA(tl_cpu_map_grad)(tl_kernel_ctx *k, tl_op op, int which,
     return TL_OK;
 }
 
-/* ---- cast ------------------------------------------------------------------------ */
+/* ---- cast -------------------------------------------------------------- */
 
 #define IDENTITY(width, type)                                                \
     static void identity_##width(int64_t n, const void *const *in, void *to, \

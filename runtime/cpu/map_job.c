@@ -11,7 +11,7 @@ enum {
     ALIGN = 64         /* pieces of tasks begin at multiples, in elements */
 };
 
-/* ---- layouts ------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------- */
 
 /* Strides of `t` along the axes of the result. */
 static void operand_strides(tl_map_operand *o, const tl_tensor *t,
@@ -89,7 +89,7 @@ static void merge_axes(tl_map_job *j, const tl_tensor *to)
     }
 }
 
-/* ---- pieces ---------------------------------------------------------------- */
+/* ---- pieces ------------------------------------------------------------ */
 
 /* The n elements from coordinates `at` on, row by row, into `tile`. */
 static void gather(const tl_map_job *j, const tl_map_operand *o, const int64_t *at,
@@ -222,7 +222,7 @@ static void run_task(void *arg, int64_t task, int worker)
     run_range(j, lo, lo + j->chunk < j->n ? lo + j->chunk : j->n);
 }
 
-/* ---- setting up ------------------------------------------------------------ */
+/* ---- setting up -------------------------------------------------------- */
 
 void TL_ISA(tl_map_job_run)(tl_kernel_ctx *k, tl_map_job *j, double ns)
 {

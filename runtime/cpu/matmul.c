@@ -21,7 +21,7 @@
 
 enum { DETERMINISTIC_THREADS = 16 };
 
-/* ---- backends --------------------------------------------------------------- */
+/* ---- backends ---------------------------------------------------------- */
 
 static bool plain_f32(const tl_gemm *g)
 {
@@ -80,7 +80,7 @@ const char *tl_cpu_matmul_backend(void)
     return tl_gemm_default()->name;
 }
 
-/* ---- blocks ----------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------ */
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -143,7 +143,7 @@ tl_blocks tl_gemm_blocks(const tl_gemm_backend *backend, int64_t m, int64_t n,
     return b;
 }
 
-/* ---- operands --------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------- */
 
 /* A stack of matrices: `lead` axes, then rows and columns, as a backend takes
  * them: element (i, j) at i * ld + j, or at j * ld + i if `transposed`. */
@@ -266,7 +266,7 @@ static tl_status set_operand(tl_kernel_ctx *k, const tl_tensor *t, bool right,
     return TL_OK;
 }
 
-/* ---- tasks ------------------------------------------------------------------ */
+/* ---- tasks ------------------------------------------------------------- */
 
 typedef struct product {
     tl_gemm whole; /* one matrix of the batch, without pointers */

@@ -49,7 +49,7 @@ static void fill_words(const tl_rng_lane *lane, uint64_t block,
     }
 }
 
-/* ---- uniform ---------------------------------------------------------------- */
+/* ---- uniform ----------------------------------------------------------- */
 
 typedef struct uniform {
     tl_rng_lane lane;
@@ -111,7 +111,7 @@ tl_status TL_ISA(tl_cpu_rand)(tl_kernel_ctx *k, tl_op op,
     return TL_OK;
 }
 
-/* ---- normal ------------------------------------------------------------------- */
+/* ---- normal ------------------------------------------------------------ */
 
 /* Two normals from two words (Box and Muller, "A note on the generation of
  * random normal deviates", 1958); the largest is sqrt(64 ln 2) = 6.66. */
@@ -181,7 +181,7 @@ tl_status TL_ISA(tl_cpu_randn)(tl_kernel_ctx *k, tl_op op,
     return TL_OK;
 }
 
-/* ---- whole numbers -------------------------------------------------------------- */
+/* ---- whole numbers ----------------------------------------------------- */
 
 typedef struct integers {
     tl_rng_lane lane;
@@ -273,7 +273,7 @@ tl_status TL_ISA(tl_cpu_perm)(tl_kernel_ctx *k, tl_op op,
     return TL_OK;
 }
 
-/* ---- draws on tensors -------------------------------------------------------------- */
+/* ---- draws on tensors -------------------------------------------------- */
 
 /* A pass over a row-major tensor, in place: tile by tile, as f32 or f64. */
 typedef struct mask {

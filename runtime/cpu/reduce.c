@@ -14,7 +14,7 @@
 #include "runtime/cpu/kern.h"
 #include "runtime/cpu/scalar.h"
 
-/* ---- a pass ------------------------------------------------------------------ */
+/* ---- a pass ------------------------------------------------------------ */
 
 typedef struct pass {
     const tl_reduce_plan *p;
@@ -149,7 +149,7 @@ static tl_status run_pass(tl_kernel_ctx *k, const tl_reduce_plan *p, pass *s)
     return TL_OK;
 }
 
-/* ---- the last step -------------------------------------------------------------- */
+/* ---- the last step ----------------------------------------------------- */
 
 typedef struct last_step {
     tl_op op;
@@ -194,7 +194,7 @@ static tl_dtype finish(const last_step *l, const tl_reduce_plan *p, char *v,
     }
 }
 
-/* ---- argmax, argmin --------------------------------------------------------------- */
+/* ---- argmax, argmin ---------------------------------------------------- */
 
 typedef struct search {
     const tl_reduce_plan *p;
@@ -245,7 +245,7 @@ static void find_best(tl_kernel_ctx *k, const tl_reduce_plan *p,
     tl_cpu_run(k, tl_ceil_div(s.groups, s.batch), search_task, &s);
 }
 
-/* ---- the kernel -------------------------------------------------------------------- */
+/* ---- the kernel -------------------------------------------------------- */
 
 /* Dtype in which elements of `dtype` are folded. */
 static tl_dtype accumulator(tl_op op, tl_dtype dtype)

@@ -11,7 +11,7 @@ enum {
     LEVELS = 42      /* of the tree: 2^48 elements are 2^40 leaves */
 };
 
-/* ---- axes ---------------------------------------------------------------- */
+/* ---- axes -------------------------------------------------------------- */
 
 /* Those of `axes` (bits), outermost first, merged. */
 static void collect(tl_axes *a, const tl_tensor *x, uint32_t axes)
@@ -98,7 +98,7 @@ int64_t TL_ISA(tl_reduce_group)(const tl_reduce_plan *p, int64_t group,
     return p->row - first < p->w ? p->row - first : p->w;
 }
 
-/* ---- leaves ---------------------------------------------------------------- */
+/* ---- leaves ------------------------------------------------------------ */
 
 typedef struct folding {
     const tl_reduce_plan *p;
@@ -186,7 +186,7 @@ static void leaf(const folding *f, int64_t lo, int64_t n, void *to)
     }
 }
 
-/* ---- the tree ---------------------------------------------------------------- */
+/* ---- the tree ---------------------------------------------------------- */
 
 void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
                             tl_fold_map map, int64_t offset, int64_t w,
@@ -219,7 +219,7 @@ void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
     }
 }
 
-/* ---- statistics ---------------------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------- */
 
 /* (count, mean, M2) of two sets into that of the right one: Chan, Golub,
  * LeVeque, "Updating formulae and a pairwise algorithm for computing sample

@@ -86,7 +86,7 @@ static REAL NAME(exp_sum)(int64_t n, const REAL *x, REAL max, REAL *to)
     return NAME(tree_sum)(&t);
 }
 
-/* ---- softmax ---------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------- */
 
 static void NAME(softmax)(void *arg, int64_t line, int64_t n,
                           const void *const *in, void *const *out)
@@ -160,7 +160,7 @@ static void NAME(log_softmax_grad)(void *arg, int64_t line, int64_t n,
     }
 }
 
-/* ---- cross entropy ---------------------------------------------------------- */
+/* ---- cross entropy ----------------------------------------------------- */
 
 static double NAME(sum)(int64_t n, const void *x)
 {
@@ -241,7 +241,7 @@ static void NAME(loss_grad)(int64_t n, const void *from, double lse_wide,
     }
 }
 
-/* ---- normalisation ---------------------------------------------------------- */
+/* ---- normalisation ----------------------------------------------------- */
 
 /* (count, mean, M2) of a part of the row. */
 typedef struct NAME(stats) {

@@ -55,7 +55,7 @@ static inline double tl_from_bits_f64(uint64_t u)
 #define TL_ROUND_F32 0x1.8p23f
 #define TL_ROUND_F64 0x1.8p52
 
-/* ---- arithmetic ---------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------- */
 
 static inline float tl_abs_f32(float x)
 {
@@ -169,7 +169,7 @@ static inline float tl_floordiv_f32(float a, float b)
     return b == 0 ? a / b : tl_round_f32((a - tl_mod_f32(a, b)) / b);
 }
 
-/* ---- integers: they wrap; divisors are not 0 ------------------------------ */
+/* ---- integers: they wrap; divisors are not 0 --------------------------- */
 
 static inline int64_t tl_abs_i(int64_t x)
 {
@@ -213,7 +213,7 @@ static inline int64_t tl_pow_i(int64_t a, int64_t b)
     return (int64_t)res;
 }
 
-/* ---- exponential functions in float --------------------------------------- */
+/* ---- exponential functions in float ------------------------------------ */
 
 /* exp(r) for |r| <= ln 2 / 2 (Cephes, Moshier 1989, expf). */
 static inline float tl_exp_core_f32(float r)
@@ -260,7 +260,7 @@ static inline float tl_exp2_f32(float x)
     return tl_scale_f32(tl_exp_core_f32(r), t);
 }
 
-/* ---- logarithms in float ---------------------------------------------------- */
+/* ---- logarithms in float ----------------------------------------------- */
 
 /* x = m * 2^e with m - 1 = *f, sqrt(1/2) <= m < sqrt(2); x > 0, not infinite.
  * Subnormal numbers are scaled first. */
@@ -316,7 +316,7 @@ static inline float tl_log2_f32(float x)
     return tl_log_ends_f32(z + y + f + e, x);
 }
 
-/* ---- cores in double, for float results ------------------------------------ */
+/* ---- cores in double, for float results -------------------------------- */
 
 /* 2^t - 1 = s * q + (s - 1), where *s = 2^round(t) and q is the result;
  * |t| < 1000.  Relative error of q 2^-37 (Chebyshev fit). */
@@ -429,7 +429,7 @@ static inline double tl_cos_core(double f)
     return p * z + 0.9999999998461515;
 }
 
-/* ---- functions of one float -------------------------------------------------- */
+/* ---- functions of one float -------------------------------------------- */
 
 static inline float tl_expm1_f32(float x)
 {
@@ -564,7 +564,7 @@ static inline float tl_gelu_tanh_f32(float x)
     return (float)(d / (1 + tl_exp_core(-u2)));
 }
 
-/* ---- functions of two floats ------------------------------------------------- */
+/* ---- functions of two floats ------------------------------------------- */
 
 /* log(exp(a) + exp(b)) = hi + log1p(exp(lo - hi)) */
 static inline float tl_logaddexp_f32(float a, float b)
@@ -610,7 +610,7 @@ static inline float tl_pow_f32(float a, float b)
                                                                      : res;
 }
 
-/* ---- double ------------------------------------------------------------------- */
+/* ---- double ------------------------------------------------------------ */
 
 #define TL_LIBM(fn)                                                          \
     static inline double tl_##fn##_f64(double x)                             \

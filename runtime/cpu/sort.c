@@ -12,7 +12,7 @@ typedef struct item {
     int64_t place;
 } item;
 
-/* ---- keys ------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------- */
 
 static uint64_t float_key(double x)
 {
@@ -37,7 +37,7 @@ static uint64_t key_of(const void *data, tl_dtype dtype, int64_t at)
     return (uint64_t)tl_cpu_load_int(data, dtype, at) ^ (uint64_t)1 << 63;
 }
 
-/* ---- merging ---------------------------------------------------------------- */
+/* ---- merging ----------------------------------------------------------- */
 
 /* Runs of this length are sorted by insertion first. */
 enum { RUN = 16 };
@@ -93,7 +93,7 @@ static item *sort_items(item *a, item *spare, int64_t n)
     return a;
 }
 
-/* ---- lines ------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------- */
 
 typedef struct sort_job {
     const tl_tensor *x;
@@ -199,7 +199,7 @@ tl_status tl_cpu_topk(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     return sort_lines(k, in[0], out, at->axis, !at->flag);
 }
 
-/* ---- unique ----------------------------------------------------------------- */
+/* ---- unique ------------------------------------------------------------ */
 
 tl_status tl_cpu_unique(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                         int nin, tl_tensor *const *out, int nout,

@@ -85,7 +85,7 @@ FROM_INT(i64, int64_t)
 FROM_FLOAT(f32, float)
 FROM_FLOAT(f64, double)
 
-/* ---- 16-bit floats --------------------------------------------------------- */
+/* ---- 16-bit floats ----------------------------------------------------- */
 
 /* Double to float, to odd: a later rounding to 16 bits is then the right one
  * (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */

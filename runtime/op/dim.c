@@ -9,7 +9,7 @@
 #include "runtime/base/size.h"
 #include "runtime/op/dim_impl.h"
 
-/* ---- arithmetic ----------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------- */
 
 static bool both_numbers(tl_dim a, tl_dim b)
 {
@@ -81,7 +81,7 @@ tl_status tl_dim_mul(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
     return tl_work_finish(dims, &w, out, diag);
 }
 
-/* ---- floor division ------------------------------------------------------- */
+/* ---- floor division ---------------------------------------------------- */
 
 static int64_t gcd(int64_t a, int64_t b)
 {
@@ -292,7 +292,7 @@ tl_status tl_dim_mod(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
     return tl_dim_sub(dims, a, qb, out, diag);
 }
 
-/* ---- looking inside -------------------------------------------------------- */
+/* ---- looking inside ---------------------------------------------------- */
 
 bool tl_dim_mentions(tl_dim d, const tl_atom *atom, bool deep)
 {

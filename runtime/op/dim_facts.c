@@ -12,7 +12,7 @@
 
 enum { MAX_REWRITES = 64 };
 
-/* ---- rewriting -------------------------------------------------------------- */
+/* ---- rewriting --------------------------------------------------------- */
 
 bool tl_dims_is_opened(const tl_dims *dims, const tl_atom *atom)
 {
@@ -138,7 +138,7 @@ tl_status tl_dim_normal(tl_dims *dims, tl_dim d, tl_dim *out, tl_diag *diag)
     return st;
 }
 
-/* ---- facts to rules ---------------------------------------------------------- */
+/* ---- facts to rules ---------------------------------------------------- */
 
 static int occurrences(tl_dim d, const tl_atom *atom)
 {

@@ -11,7 +11,7 @@
 #include "runtime/base/size.h"
 #include "runtime/op/dim_impl.h"
 
-/* ---- interning ----------------------------------------------------------- */
+/* ---- interning --------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
@@ -92,7 +92,7 @@ void tl_dims_free(tl_dims *dims)
     tl_free(dims);
 }
 
-/* ---- atoms ---------------------------------------------------------------- */
+/* ---- atoms ------------------------------------------------------------- */
 
 static bool same_atom(const tl_dim_object *object, const void *key)
 {
@@ -170,7 +170,7 @@ tl_status tl_dim_fresh(tl_dims *dims, const char *why, tl_dim *out,
     return tl_dim_of(dims, atom, out, diag);
 }
 
-/* ---- monomials ------------------------------------------------------------ */
+/* ---- monomials --------------------------------------------------------- */
 
 typedef struct mono_key {
     uint64_t hash;
@@ -292,7 +292,7 @@ tl_status tl_mono_div(tl_dims *dims, const tl_mono *a, const tl_mono *b,
     return *ok ? get_mono(dims, atom, n, out, diag) : TL_OK;
 }
 
-/* ---- polynomials ---------------------------------------------------------- */
+/* ---- polynomials ------------------------------------------------------- */
 
 tl_status tl_dim_overflow(tl_diag *diag)
 {

@@ -18,7 +18,7 @@ enum {
     MAX_EVAL_DEPTH = 256
 };
 
-/* ---- counterexamples ---------------------------------------------------------- */
+/* ---- counterexamples --------------------------------------------------- */
 
 /* An assignment: the value of each atom evaluated so far. */
 typedef struct trial {
@@ -241,7 +241,7 @@ bool tl_dim_example(tl_dims *dims, tl_dim a, tl_dim b, tl_buf *out)
     return found;
 }
 
-/* ---- proofs --------------------------------------------------------------------- */
+/* ---- proofs ------------------------------------------------------------ */
 
 tl_proof tl_dim_eq(tl_dims *dims, tl_dim a, tl_dim b)
 {

@@ -18,7 +18,7 @@
 #include "runtime/op/rules.h"
 #include "runtime/op/view.h"
 
-/* ---- gather and scatter_add ------------------------------------------------------- */
+/* ---- gather and scatter_add -------------------------------------------- */
 
 /* An index of a tensor `x` along `axis`: as many axes, none longer. */
 static tl_status check_index(tl_infer *cx, tl_op op, const tl_ttype *x,
@@ -102,7 +102,7 @@ tl_status tl_grad_scatter_add(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
                        : TL_OK;
 }
 
-/* ---- index and index_put ------------------------------------------------------------ */
+/* ---- index and index_put ----------------------------------------------- */
 
 /* Are the set bits of `axes` neighbours? */
 static bool neighbours(unsigned axes)
@@ -248,7 +248,7 @@ tl_status tl_grad_index_put(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return emit_put(e, gi, 2, gi->g[0], zero, false, &dx[0]);
 }
 
-/* ---- nonzero, one_hot ----------------------------------------------------------------- */
+/* ---- nonzero, one_hot -------------------------------------------------- */
 
 tl_status tl_infer_nonzero(tl_infer *cx, tl_op op, const tl_ttype *in,
                            int nin, const tl_attrs *at, tl_ttype *out)
@@ -293,7 +293,7 @@ tl_status tl_infer_one_hot(tl_infer *cx, tl_op op, const tl_ttype *in,
     return TL_OK;
 }
 
-/* ---- embedding --------------------------------------------------------------------------- */
+/* ---- embedding --------------------------------------------------------- */
 
 tl_status tl_infer_embedding(tl_infer *cx, tl_op op, const tl_ttype *in,
                              int nin, const tl_attrs *at, tl_ttype *out)

@@ -16,7 +16,7 @@ tl_status tl_grad_copy(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return TL_OK;
 }
 
-/* ---- cat ----------------------------------------------------------------------- */
+/* ---- cat --------------------------------------------------------------- */
 
 /* Add input `i` to the joined type. */
 static tl_status join_part(tl_infer *cx, const tl_ttype *in, int i, int axis,
@@ -88,7 +88,7 @@ tl_status tl_grad_cat(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return TL_OK;
 }
 
-/* ---- slice_put ------------------------------------------------------------------ */
+/* ---- slice_put --------------------------------------------------------- */
 
 tl_status tl_infer_slice_put(tl_infer *cx, tl_op op, const tl_ttype *in,
                              int nin, const tl_attrs *at, tl_ttype *out)
@@ -127,7 +127,7 @@ tl_status tl_grad_slice_put(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return TL_OK;
 }
 
-/* ---- tril and triu --------------------------------------------------------------- */
+/* ---- tril and triu ----------------------------------------------------- */
 
 tl_status tl_infer_tri(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
                        const tl_attrs *at, tl_ttype *out)

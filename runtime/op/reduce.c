@@ -195,7 +195,7 @@ tl_status tl_grad_logsumexp(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return red_close(&r, d, dx);
 }
 
-/* ---- max and min --------------------------------------------------------- */
+/* ---- max and min ------------------------------------------------------- */
 
 /* Whole: equal elements share.  g / count where x == y. */
 static tl_status shared(const red *r, tl_node zero, tl_node *out)
@@ -259,7 +259,7 @@ tl_status tl_grad_extremum(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return red_close(&r, d, dx);
 }
 
-/* ---- products ------------------------------------------------------------ */
+/* ---- products ---------------------------------------------------------- */
 
 static void along(tl_attrs *at, int axis, bool reverse)
 {
@@ -317,7 +317,7 @@ tl_status tl_grad_prod(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return red_close(&r, d, dx);
 }
 
-/* ---- scans ---------------------------------------------------------------- */
+/* ---- scans ------------------------------------------------------------- */
 
 tl_status tl_grad_cumsum(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
 {
@@ -407,7 +407,7 @@ tl_status tl_grad_shift(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return tl_emit1(e, TL_OP_shift, gi->g[0], &at, dx);
 }
 
-/* ---- casts, dropout -------------------------------------------------------- */
+/* ---- casts, dropout ---------------------------------------------------- */
 
 tl_status tl_infer_cast(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
                         const tl_attrs *at, tl_ttype *out)

@@ -61,7 +61,7 @@ void tl_infer_example(tl_infer *cx, tl_dim a, tl_dim b)
     tl_buf_fini(&text);
 }
 
-/* ---- broadcasting --------------------------------------------------------- */
+/* ---- broadcasting ------------------------------------------------------ */
 
 /* Axis `i` from the right, 1 where it is missing. */
 static tl_dim from_right(const tl_shape *s, int i)
@@ -121,7 +121,7 @@ tl_status tl_shape_broadcast(tl_infer *cx, tl_shape *out, const tl_shape *a,
     return TL_OK;
 }
 
-/* ---- axes and sizes ---------------------------------------------------------- */
+/* ---- axes and sizes ---------------------------------------------------- */
 
 tl_status tl_axis_normalise(int64_t axis, int rank, int *out, tl_diag *diag)
 {
@@ -207,7 +207,7 @@ bool tl_shape_same(const tl_shape *a, const tl_shape *b)
     return true;
 }
 
-/* ---- text ---------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------- */
 
 static void print_shape(const tl_shape *shape, tl_buf *out)
 {

@@ -26,7 +26,7 @@ void tl_attrs_slice_all(tl_attrs *at, const tl_shape *shape)
     }
 }
 
-/* ---- reshape ------------------------------------------------------------------- */
+/* ---- reshape ----------------------------------------------------------- */
 
 static tl_status check_sizes(tl_infer *cx, tl_op op, const tl_attrs *at,
                              int *inferred)
@@ -115,7 +115,7 @@ tl_status tl_grad_reshape(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return tl_emit1(e, TL_OP_reshape, gi->g[0], &at, &dx[0]);
 }
 
-/* ---- permute ------------------------------------------------------------------- */
+/* ---- permute ----------------------------------------------------------- */
 
 tl_status tl_infer_permute(tl_infer *cx, tl_op op, const tl_ttype *in,
                            int nin, const tl_attrs *at, tl_ttype *out)
@@ -163,7 +163,7 @@ tl_status tl_grad_permute(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return tl_emit1(e, TL_OP_permute, gi->g[0], &at, &dx[0]);
 }
 
-/* ---- expand -------------------------------------------------------------------- */
+/* ---- expand ------------------------------------------------------------ */
 
 tl_status tl_infer_expand(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
                           const tl_attrs *at, tl_ttype *out)
@@ -210,7 +210,7 @@ tl_status tl_grad_expand(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
     return tl_emit_sum_to(e, gi->g[0], &shape, &dx[0]);
 }
 
-/* ---- squeeze and unsqueeze ------------------------------------------------------ */
+/* ---- squeeze and unsqueeze --------------------------------------------- */
 
 tl_status tl_infer_squeeze(tl_infer *cx, tl_op op, const tl_ttype *in,
                            int nin, const tl_attrs *at, tl_ttype *out)
@@ -272,7 +272,7 @@ tl_status tl_infer_unsqueeze(tl_infer *cx, tl_op op, const tl_ttype *in,
     return TL_OK;
 }
 
-/* ---- slice --------------------------------------------------------------------- */
+/* ---- slice ------------------------------------------------------------- */
 
 /* Is every index of the slice within the axis?  Checked where all is number;
  * symbolic starts come from tl_slice_resolve, which has seen to it. */
@@ -443,7 +443,7 @@ tl_status tl_slice_resolve(tl_infer *cx, tl_dim n, const tl_slice *s,
     return TL_OK;
 }
 
-/* ---- layouts ------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------- */
 
 void tl_layout_row_major(tl_layout *out, int rank, const int64_t *size)
 {

@@ -131,7 +131,7 @@ Test(softmax, gradients_match_differences)
     drop((tl_tensor *[]){x, g}, 2);
 }
 
-/* ---- cross entropy ---------------------------------------------------------- */
+/* ---- cross entropy ----------------------------------------------------- */
 
 static tl_attrs loss_attrs(tl_loss_reduce how, int64_t ignore,
                            double smoothing)
@@ -265,7 +265,7 @@ Test(softmax, cross_entropy_needs_targets_of_its_rows)
     drop(in, 2);
 }
 
-/* ---- layer normalisation ----------------------------------------------------- */
+/* ---- layer normalisation ----------------------------------------------- */
 
 static tl_attrs norm_attrs(int axes, double eps)
 {
