@@ -26,9 +26,9 @@
 
 typedef enum tl_tag {
     /* immediates */
-    TL_V_NONE, /* also the content of a slot that was never written or was
-                  given away: see TL_V_EMPTY */
-    TL_V_EMPTY,
+    TL_V_EMPTY, /* no value: a slot never written, or given away; zero, so
+                   that zeroed memory holds none */
+    TL_V_NONE,
     TL_V_BOOL,
     TL_V_INT,
     TL_V_FLOAT,
