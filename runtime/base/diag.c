@@ -153,6 +153,11 @@ static void report(tl_diag *diag, tl_code code, tl_span span,
     diag->last = item;
 }
 
+// The functions themselves: see the end of diag.h.
+#undef tl_fail
+#undef tl_fail_at
+#undef tl_fail_memory
+
 tl_status tl_fail(tl_diag *diag, tl_code code, const char *fmt, ...)
 {
     va_list ap;

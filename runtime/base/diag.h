@@ -185,4 +185,18 @@ void tl_diag_print(const tl_diag *diag, tl_diag_format format, bool color,
 const char *tl_nearest(const char *word, const char *const *candidates,
                        size_t n);
 
+/* Reporting never gives TL_OK.  gcc does not see that, and would warn of
+ * results that "may be used uninitialized" after TL_TRY. */
+static inline tl_status tl_status_failed(tl_status status)
+{
+    if (status == TL_OK) {
+        __builtin_unreachable();
+    }
+    return status;
+}
+
+#define tl_fail(...) tl_status_failed(tl_fail(__VA_ARGS__))
+#define tl_fail_at(...) tl_status_failed(tl_fail_at(__VA_ARGS__))
+#define tl_fail_memory(...) tl_status_failed(tl_fail_memory(__VA_ARGS__))
+
 #endif
