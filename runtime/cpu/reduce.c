@@ -158,7 +158,32 @@ typedef struct last_step {
 
 /* v = what the values of the passes come to; m is the first pass of a
  * logsumexp.  Double precision where float would lose the count. */
-#define LAST(suffix, type)                                                       static void last_##suffix(const last_step *l, int64_t n, type *v,                                      const type *m)                                     {                                                                                for (int64_t i = 0; i < n; i++) {                                                switch (l->op) {                                                             case TL_OP_mean:                                                                 v[i] = (type)((double)v[i] / l->n);                                          break;                                                                   case TL_OP_var:                                                                  v[i] = (type)((double)v[i] / (l->n - l->correction));                        break;                                                                   case TL_OP_std:                                                                  v[i] = (type)sqrt((double)v[i] / (l->n - l->correction));                    break;                                                                   case TL_OP_norm:                                                                 v[i] = tl_sqrt_##suffix(v[i]);                                               break;                                                                   case TL_OP_logsumexp:                                                            v[i] = m[i] + tl_log_##suffix(v[i]);                                         break;                                                                   default:                                                                         return;                                                                  }                                                                        }                                                                        }
+#define LAST(suffix, type)                                                   \
+    static void last_##suffix(const last_step *l, int64_t n, type *v,        \
+                              const type *m)                                 \
+    {                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                    \
+            switch (l->op) {                                                 \
+            case TL_OP_mean:                                                 \
+                v[i] = (type)((double)v[i] / l->n);                          \
+                break;                                                       \
+            case TL_OP_var:                                                  \
+                v[i] = (type)((double)v[i] / (l->n - l->correction));        \
+                break;                                                       \
+            case TL_OP_std:                                                  \
+                v[i] = (type)sqrt((double)v[i] / (l->n - l->correction));    \
+                break;                                                       \
+            case TL_OP_norm:                                                 \
+                v[i] = tl_sqrt_##suffix(v[i]);                               \
+                break;                                                       \
+            case TL_OP_logsumexp:                                            \
+                v[i] = m[i] + tl_log_##suffix(v[i]);                         \
+                break;                                                       \
+            default:                                                         \
+                return;                                                      \
+            }                                                                \
+        }                                                                    \
+    }
 LAST(f32, float)
 LAST(f64, double)
 
@@ -204,7 +229,45 @@ typedef struct search {
 } search;
 
 /* The first place of the best value (or of the first NaN, which is it). */
-#define SEARCH(suffix, type)                                                     static int64_t first_##suffix(const void *row, int64_t n, type best)         {                                                                                const type *x = row;                                                         int64_t i = 0;                                                                                                                                            while (i < n && x[i] != best && x[i] == x[i]) {                                  i++;                                                                     }                                                                            return i;                                                                }                                                                                                                                                         static void along_##suffix(const search *s, int64_t offset, int64_t at)      {                                                                                double tile[TL_LEAF];                                                        type best = ((const type *)s->best)[at];                                                                                                                  for (int64_t lo = 0; lo < s->n; lo += TL_LEAF) {                                 int64_t n = s->n - lo < TL_LEAF ? s->n - lo : TL_LEAF, i;                                                                                                 i = first_##suffix(                                                              TL_ISA(tl_reduce_along)(s->p, offset, lo, n, tile), n,                       best);                                                                   if (i < n) {                                                                     s->to[at] = lo + i;                                                          return;                                                                  }                                                                        }                                                                        }                                                                                                                                                         static void over_##suffix(const search *s, int64_t offset, int64_t at,                                 int64_t w)                                         {                                                                                const type *best = (const type *)s->best + at;                               double tile[TL_FOLD_BYTES / sizeof(double)];                                 int64_t *to = s->to + at;                                                                                                                                 for (int64_t i = s->n - 1; i >= 0; i--) { /* the first stays */                  const type *x =                                                                  TL_ISA(tl_reduce_over)(s->p, offset, w, i, tile);                                                                                                     for (int64_t c = 0; c < w; c++) {                                                to[c] = x[c] == best[c] || x[c] != x[c] ? i : to[c];                     }                                                                        }                                                                        }
+#define SEARCH(suffix, type)                                                 \
+    static int64_t first_##suffix(const void *row, int64_t n, type best)     \
+    {                                                                        \
+        const type *x = row;                                                 \
+        int64_t i = 0;                                                       \
+        while (i < n && x[i] != best && x[i] == x[i]) {                      \
+            i++;                                                             \
+        }                                                                    \
+        return i;                                                            \
+    }                                                                        \
+    static void along_##suffix(const search *s, int64_t offset, int64_t at)  \
+    {                                                                        \
+        double tile[TL_LEAF];                                                \
+        type best = ((const type *)s->best)[at];                             \
+        for (int64_t lo = 0; lo < s->n; lo += TL_LEAF) {                     \
+            int64_t n = s->n - lo < TL_LEAF ? s->n - lo : TL_LEAF, i;        \
+            i = first_##suffix(                                              \
+                TL_ISA(tl_reduce_along)(s->p, offset, lo, n, tile), n,       \
+                best);                                                       \
+            if (i < n) {                                                     \
+                s->to[at] = lo + i;                                          \
+                return;                                                      \
+            }                                                                \
+        }                                                                    \
+    }                                                                        \
+    static void over_##suffix(const search *s, int64_t offset, int64_t at,   \
+                              int64_t w)                                     \
+    {                                                                        \
+        const type *best = (const type *)s->best + at;                       \
+        double tile[TL_FOLD_BYTES / sizeof(double)];                         \
+        int64_t *to = s->to + at;                                            \
+        for (int64_t i = s->n - 1; i >= 0; i--) { /* the first stays */      \
+            const type *x =                                                  \
+                TL_ISA(tl_reduce_over)(s->p, offset, w, i, tile);            \
+            for (int64_t c = 0; c < w; c++) {                                \
+                to[c] = x[c] == best[c] || x[c] != x[c] ? i : to[c];         \
+            }                                                                \
+        }                                                                    \
+    }
 SEARCH(f32, float)
 SEARCH(f64, double)
 SEARCH(i64, int64_t)
@@ -215,7 +278,14 @@ static void search_group(const search *s, int64_t group)
     int64_t w = TL_ISA(tl_reduce_group)(s->p, group, &at, &offset);
 
     switch (s->p->acc) {
-#define CASE(suffix)                                                             case TL_##suffix:                                                                if (s->p->w > 1) {                                                               over_##suffix(s, offset, at, w);                                         } else {                                                                         along_##suffix(s, offset, at);                                           }                                                                            break;
+#define CASE(suffix)                                                         \
+    case TL_##suffix:                                                        \
+        if (s->p->w > 1) {                                                   \
+            over_##suffix(s, offset, at, w);                                 \
+        } else {                                                             \
+            along_##suffix(s, offset, at);                                   \
+        }                                                                    \
+        break;
         CASE(f32)
         CASE(f64)
         CASE(i64)
