@@ -1,6 +1,8 @@
 /* rng.c - Philox 4x32-10. */
 #include "runtime/base/rng.h"
 
+#include "runtime/base/rng_wide.h"
+
 tl_rng_lane tl_rng_start(const tl_rng_key *key)
 {
     uint32_t out[4] = {(uint32_t)key->draw, (uint32_t)(key->draw >> 32),
@@ -20,7 +22,12 @@ void tl_philox(uint32_t out[4], const tl_rng_key *key, uint64_t block)
 void tl_rng_fill(uint32_t *out, const tl_rng_lane *lane, uint64_t block,
                  int64_t nblocks)
 {
-    for (int64_t i = 0; i < nblocks; i++) {
+    int64_t i = 0;
+
+    for (; i + TL_RNG_WIDE <= nblocks; i += TL_RNG_WIDE) {
+        tl_rng_wide(out + 4 * i, lane, block + (uint64_t)i);
+    }
+    for (; i < nblocks; i++) {
         tl_rng_block(out + 4 * i, lane, block + (uint64_t)i);
     }
 }

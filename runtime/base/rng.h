@@ -15,7 +15,7 @@
  * Under one seed Philox permutes its counters, so two draws that differ in
  * draw, stream or sub have different lanes, and never the same key and
  * counter, whatever their blocks.  Lanes of different seeds agree only by
- * chance, one in 2^128.  The lane is computed once a draw (11 ns), where the
+ * chance, one in 2^128.  The lane is computed once a draw (25 ns), where the
  * draw counter lies: a GPU kernel or a compiled region does it itself. */
 #ifndef TL_BASE_RNG_H
 #define TL_BASE_RNG_H
@@ -73,7 +73,8 @@ static inline void tl_rng_block(uint32_t out[4], const tl_rng_lane *lane,
     tl_philox_rounds(out, lane->key[0], lane->key[1]);
 }
 
-/* Blocks block .. block + nblocks - 1, 4 * nblocks words. */
+/* Blocks block .. block + nblocks - 1, 4 * nblocks words.  Kernels that are
+ * compiled for a better instruction set use rng_wide.h themselves. */
 void tl_rng_fill(uint32_t *out, const tl_rng_lane *lane, uint64_t block,
                  int64_t nblocks);
 

@@ -233,10 +233,10 @@ static int64_t wait_for_region(tl_threads *pool, uint32_t epoch,
 }
 
 /* Work and wait in turn.  A worker is hot, and spins, after it had work or
- * waited for less than the longest spin; the budget doubles when a hot worker found a
- * part and halves when all were taken.  A sleeper woken for nothing after a
- * long sleep goes back to sleep: where cores are short, spinning would take
- * them from those who work. */
+ * waited for less than the longest spin; the budget doubles when a hot worker
+ * found a part and halves when all were taken.  A sleeper woken for nothing
+ * after a long sleep goes back to sleep: where cores are short, spinning would
+ * take them from those who work. */
 static void *worker_main(void *arg)
 {
     const worker *me = arg;

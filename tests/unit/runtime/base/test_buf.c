@@ -94,7 +94,8 @@ Test(buf, c1_controls_and_bidi_are_escaped)
 
 Test(buf, utf8_passes_and_broken_utf8_is_escaped)
 {
-    cr_expect_str_eq(escaped("\xc3\xbc\xe6\xbc\xa2", 5), "\xc3\xbc\xe6\xbc\xa2");
+    cr_expect_str_eq(escaped("\xc3\xbc\xe6\xbc\xa2", 5),
+                     "\xc3\xbc\xe6\xbc\xa2");
     cr_expect_str_eq(escaped("\xff\xc3", 2), "\\xff\\xc3");
     cr_expect_str_eq(escaped("\xc0\xaf", 2), "\\xc0\\xaf");
     cr_expect_str_eq(escaped("\xed\xa0\x80", 3), "\\xed\\xa0\\x80");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "runtime/base/asan.h"
 #include "runtime/base/mem.h"
 #include "runtime/mem/pool.h"
 
@@ -183,6 +184,24 @@ Test(pool, trim_returns_pages_and_memory_stays_usable)
     cr_expect(holds(hole, 4));
     tl_storage_unref(hole);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+Test(pool, sanitizer_sees_freed_blocks_and_their_ends)
+{
+    static const size_t sizes[] = {1, 64, 100, 4000, 5000, 1 << 20};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        tl_storage *s = new_storage(sizes[i]);
+        char *p = s->data;
+
+        cr_expect_not(__asan_address_is_poisoned(p + sizes[i] - 1));
+        cr_expect(__asan_address_is_poisoned(p + sizes[i]));
+        tl_storage_unref(s);
+        cr_expect(__asan_address_is_poisoned(p));
+        cr_expect(__asan_address_is_poisoned(p + sizes[i] - 1));
+    }
+}
+#endif
 
 /* ---- limits and failures ------------------------------------------------- */
 
