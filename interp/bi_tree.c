@@ -1,8 +1,10 @@
 /* bi_tree.c - built-in functions on cells and trees. */
+#include "interp/bi_walk.h"
 #include "interp/builtin_fns.h"
-#include "interp/call.h"
 #include "interp/domain.h"
+#include "interp/eval_impl.h"
 #include "interp/tree.h"
+#include "runtime/base/mem.h"
 
 /* ---- cell(net.w) ------------------------------------------------------- */
 
@@ -146,6 +148,104 @@ tl_status tl_bi_zeros_like(tl_eval *ev, const tl_builtin *self,
         type.dtype = args[1].dtype;
     }
     return tl_zeros(ev, &type, out);
+}
+
+/* ---- map --------------------------------------------------------------- */
+
+/* The trees of map(f, t, u, ...), one after the other; borrowed. */
+static tl_status map_trees(tl_eval *ev, tl_value *args, tl_value *out)
+{
+    const tl_seq *more = args[2].seq;
+    size_t n = more->len + 1;
+    tl_value *trees = tl_calloc(n, sizeof(*trees));
+    tl_status st;
+
+    if (!trees) {
+        return tl_fail_memory(ev->diag, "map", n * sizeof(*trees));
+    }
+    trees[0] = args[1];
+    for (size_t i = 1; i < n; i++) {
+        trees[i] = more->items[i - 1];
+    }
+    st = tl_tree_map(ev, args[0], trees, n, out);
+    tl_free(trees);
+    return st;
+}
+
+/* f of the i-th items, up to the shortest list. */
+static tl_status map_item(tl_eval *ev, tl_value fn, const tl_value *lists,
+                          size_t n, size_t i, tl_value *few, tl_value *out)
+{
+    for (size_t k = 0; k < n; k++) {
+        few[k] = lists[k].seq->items[i]; /* borrowed */
+    }
+    return tl_eval_call_values(ev, fn, few, n, out);
+}
+
+static tl_status map_lists(tl_eval *ev, tl_value fn, const tl_value *lists,
+                           size_t n, tl_value *few, tl_value *out)
+{
+    size_t len = lists[0].seq->len;
+    tl_value result, v;
+
+    for (size_t k = 1; k < n; k++) {
+        len = lists[k].seq->len < len ? lists[k].seq->len : len;
+    }
+    TL_TRY(tl_seq_new_take(&result, TL_V_LIST, NULL, 0, ev->diag));
+    for (size_t i = 0; i < len; i++) {
+        tl_status st = map_item(ev, fn, lists, n, i, few, &v);
+
+        if (st == TL_OK) {
+            st = tl_list_push_take(result.seq, v, ev->diag);
+        }
+        if (st != TL_OK) {
+            tl_unref(result);
+            return st;
+        }
+    }
+    *out = result;
+    return TL_OK;
+}
+
+/* map(f, xs, *more) */
+tl_status tl_bi_map(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                    tl_value *out)
+{
+    const tl_seq *more = args[2].seq;
+    size_t n = more->len + 1, made = 0;
+    tl_value *lists;
+    tl_status st = TL_OK;
+
+    (void)self;
+    if (n > TL_INLINE_ARGS) {
+        return tl_fail(ev->diag, TL_E0203,
+                       "map takes at most %d lists or trees, got %zu",
+                       TL_INLINE_ARGS, n);
+    }
+    if (args[1].tag == TL_V_TREE) {
+        return map_trees(ev, args, out);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!tl_walk_known(ev, i == 0 ? args[1] : more->items[i - 1])) {
+            *out = tl_unknown();
+            return TL_OK;
+        }
+    }
+    lists = tl_calloc(2 * n, sizeof(*lists)); /* and room for one call */
+    if (!lists) {
+        return tl_fail_memory(ev->diag, "map", 2 * n * sizeof(*lists));
+    }
+    while (made < n && st == TL_OK) {
+        st = tl_walk_list(ev, made == 0 ? args[1] : more->items[made - 1],
+                          &lists[made]);
+        made += st == TL_OK;
+    }
+    if (st == TL_OK) {
+        st = map_lists(ev, args[0], lists, n, lists + n, out);
+    }
+    tl_unref_all(lists, made);
+    tl_free(lists);
+    return st;
 }
 
 tl_status tl_bi_copy(tl_eval *ev, const tl_builtin *self, tl_value *args,

@@ -287,6 +287,9 @@ static tl_status read_state(folder *f, bool *found)
         goto out;
     }
     TL_GOTO(st, tl_file_read(path, 1 << 20, &text, f->ev->diag));
+    if (text.size > 0 && text.data[text.size - 1] == '\n') {
+        text.size--;
+    }
     tl_json_init(&j, text.data, text.size);
     if (!parse_state(&j, f, &f->state, seen)) {
         st = tl_fail(f->ev->diag, TL_E0705, "%s is damaged at byte %zu: %s",

@@ -130,15 +130,11 @@ static void results_fini(results *r, size_t len)
 static tl_status call_leaf(tl_eval *ev, tl_value fn, const tl_value *trees,
                            size_t n, tl_value *args, size_t i, tl_value *out)
 {
-    tl_status st;
-
-    for (size_t k = 0; k < n; k++) {
-        args[k] = tl_ref(trees[k].tag == TL_V_TREE ? trees[k].tree->items[i]
-                                                   : trees[k]);
+    for (size_t k = 0; k < n; k++) { /* borrowed */
+        args[k] = trees[k].tag == TL_V_TREE ? trees[k].tree->items[i]
+                                            : trees[k];
     }
-    st = tl_eval_call_values(ev, fn, args, n, out);
-    tl_unref_all(args, n);
-    return st;
+    return tl_eval_call_values(ev, fn, args, n, out);
 }
 
 static tl_status check_operands(tl_eval *ev, const tl_value *trees, size_t n,
