@@ -90,15 +90,15 @@ static void check_dims(tl_parser *ps, const tl_kids *dims)
                                "a shape holds one `...` or `*name`");
             }
             pack = true;
-        } else if (dim->kind == TL_AST_INT && TL_AST(int, dim)->value < 0) {
+        } else if (dim->kind == TL_AST_UNARY) { /* a negative number */
             tl_parse_error(ps, TL_E0306, dim->span,
                            "a size must be at least 0");
         }
     }
 }
 
-/* `list[int]` has one argument, `dict[str, int]` two. */
-static void check_arity(tl_parser *ps, tl_span at, const tl_ast *name,
+/* `list[int]` has one argument, `dict[str, int]` two; false if reported. */
+static bool check_arity(tl_parser *ps, tl_span at, const tl_ast *name,
                         const tl_kids *args)
 {
     static const struct {
@@ -123,9 +123,11 @@ static void check_arity(tl_parser *ps, tl_span at, const tl_ast *name,
                            rows[i].name, (unsigned)rows[i].max,
                            rows[i].max == 1 ? "" : "s", (unsigned)args->len);
             tl_parse_help(ps, "write `%s`", rows[i].help);
+            return false;
         }
-        return;
+        return true;
     }
+    return true;
 }
 
 tl_ast *tl_build_type(tl_parser *ps, tl_span at, tl_ast *name, tl_kids args,
@@ -137,10 +139,11 @@ tl_ast *tl_build_type(tl_parser *ps, tl_span at, tl_ast *name, tl_kids args,
                    .dtype = TL_AST(name, name)->name, .dims = args,
                    .any = !brackets);
     }
-    for (uint32_t i = 0; i < args.len; i++) {
-        args.items[i] = as_type(ps, args.items[i]);
+    if (check_arity(ps, at, name, &args)) {
+        for (uint32_t i = 0; i < args.len; i++) {
+            args.items[i] = as_type(ps, args.items[i]);
+        }
     }
-    check_arity(ps, at, name, &args);
     return NEW(TYPE_NAME, type_name, at, .name = name, .args = args);
 }
 

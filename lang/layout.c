@@ -10,8 +10,9 @@
  * bounds that stack, whatever the input.
  *
  * An open bracket swallows what follows.  A word that only starts a
- * statement, first on its line, shows that a bracket was forgotten: it is
- * reported where it was opened, and the line starts afresh. */
+ * statement, first on its line, or a name behind a value in the column of the
+ * block, shows that a bracket was forgotten: it is reported where it was
+ * opened, and the line starts afresh. */
 #include <string.h>
 
 #include "lang/parse_state.h"
@@ -218,6 +219,8 @@ static bool close_bracket(tl_parser *ps, const tl_token *t)
     return true;
 }
 
+static uint32_t column(const tl_parser *ps, const tl_token *t);
+
 /* The next byte behind `pos` that is not a space. */
 static char next_byte(const tl_parser *ps, uint32_t pos)
 {
@@ -260,9 +263,18 @@ static bool starts_statement(const tl_parser *ps, const tl_token *t)
     }
 }
 
+/* A name behind a value, where the block's lines begin: lines that continue
+ * one another are indented further. */
+static bool starts_line(const tl_parser *ps, const tl_token *t)
+{
+    return t->kind == T_NAME && tl_token_ends_value(ps->prev.kind) &&
+           column(ps, t) <= ps->indents[ps->nindents - 1];
+}
+
 static bool bracket_forgotten(const tl_parser *ps, const tl_token *t)
 {
-    if (ps->nbrackets == 0 || !ps->fresh || !starts_statement(ps, t)) {
+    if (ps->nbrackets == 0 || !ps->fresh ||
+        (!starts_statement(ps, t) && !starts_line(ps, t))) {
         return false;
     }
     for (uint32_t i = 0; i < ps->nbrackets; i++) {
@@ -275,26 +287,40 @@ static bool bracket_forgotten(const tl_parser *ps, const tl_token *t)
 
 /* ---- lines and blocks ---------------------------------------------------- */
 
-/* Column of the token, and what is wrong with the space before it. */
-static uint32_t column(tl_parser *ps, const tl_token *t)
+static uint32_t line_start(const tl_parser *ps, uint32_t at)
 {
-    const char *s = ps->source->text;
-    uint32_t at = t->span.start, col = 0;
-
-    while (at > 0 && s[at - 1] != '\n') {
+    while (at > 0 && ps->source->text[at - 1] != '\n') {
         at--;
     }
-    for (; at < t->span.start; at++) {
-        if (s[at] == '\t' && !ps->tab_seen) {
-            ps->tab_seen = true;
-            tl_parse_error(ps, TL_E0107,
-                           (tl_span){t->span.file, at, at + 1},
-                           "tab in indentation");
-            tl_parse_help(ps, "indent with spaces only");
-        }
-        col = s[at] == '\t' ? (col / TAB + 1) * TAB : col + 1;
+    return at;
+}
+
+static uint32_t column(const tl_parser *ps, const tl_token *t)
+{
+    const char *s = ps->source->text;
+    uint32_t col = 0;
+
+    for (uint32_t i = line_start(ps, t->span.start); i < t->span.start; i++) {
+        col = s[i] == '\t' ? (col / TAB + 1) * TAB : col + 1;
     }
     return col;
+}
+
+/* A tab before the first token of a line; reported once. */
+static void check_tabs(tl_parser *ps, const tl_token *t)
+{
+    uint32_t from = line_start(ps, t->span.start);
+    const char *s = ps->source->text + from;
+    const char *tab = memchr(s, '\t', t->span.start - from);
+
+    if (tab && !ps->tab_seen) {
+        uint32_t at = from + (uint32_t)(tab - s);
+
+        ps->tab_seen = true;
+        tl_parse_error(ps, TL_E0107, (tl_span){t->span.file, at, at + 1},
+                       "tab in indentation");
+        tl_parse_help(ps, "indent with spaces only");
+    }
 }
 
 static tl_token mark(int kind, const tl_token *before)
@@ -469,9 +495,12 @@ static bool account(tl_parser *ps, const tl_token *t)
 /* Starts a logical line with `t`, unless INDENT or DEDENT comes first. */
 static bool start_line(tl_parser *ps, const tl_token *t, tl_token *out)
 {
-    if (!ps->same_line && indent_change(ps, t, out)) {
-        hold(ps, t);
-        return false;
+    if (!ps->same_line) {
+        check_tabs(ps, t);
+        if (indent_change(ps, t, out)) {
+            hold(ps, t);
+            return false;
+        }
     }
     ps->dedented = false;
     ps->same_line = false;

@@ -19,7 +19,8 @@ static bool is_type_name(const tl_sym *name)
 {
     static const char *const names[] = {"int",  "float", "bool",   "str",
                                         "list", "dict",  "grads",  "cells",
-                                        "tree", "tensor", "real"};
+                                        "tree", "tensor", "real", "tuple",
+                                        "range", "dtype", "any",  "module"};
     tl_dtype dtype;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -72,6 +73,25 @@ static void walk_dim(tl_resolver *r, tl_scope *s, tl_ast *dim)
     }
 }
 
+/* The N of cells[N] and grads[N] may stand for any module: a name that is not
+ * defined is no error there. */
+static bool is_type_variable(tl_resolver *r, tl_scope *s,
+                             const tl_ast_type_name *type, tl_ast *arg)
+{
+    const tl_ast_name *name = TL_AST(name, type->name);
+
+    if (arg->kind == TL_AST_TYPE_NAME &&
+        TL_AST(type_name, arg)->args.len == 0) {
+        arg = TL_AST(type_name, arg)->name;
+    }
+    if (arg->kind != TL_AST_NAME || type->name->kind != TL_AST_NAME ||
+        (strcmp(name->name->text, "cells") != 0 &&
+         strcmp(name->name->text, "grads") != 0)) {
+        return false;
+    }
+    return tl_scope_look(r, s, TL_AST(name, arg)->name).kind == TL_REF_NONE;
+}
+
 static void walk_type_name(tl_resolver *r, tl_scope *s,
                            tl_ast_type_name *type)
 {
@@ -82,7 +102,11 @@ static void walk_type_name(tl_resolver *r, tl_scope *s,
     } else {
         tl_scope_walk(r, s, type->name);
     }
-    tl_scope_walk_list(r, s, &type->args);
+    for (uint32_t i = 0; i < type->args.len; i++) {
+        if (!is_type_variable(r, s, type, type->args.items[i])) {
+            tl_scope_walk(r, s, type->args.items[i]);
+        }
+    }
 }
 
 /* ---- comprehensions ------------------------------------------------------ */
