@@ -155,7 +155,7 @@ bool tl_json_string(tl_json *j, tl_json_str *out)
     while (j->at < j->len) {
         unsigned char c = (unsigned char)j->text[j->at];
         uint32_t cp;
-        size_t n;
+        size_t n = 0;
 
         if (c == '"') {
             j->at++;
