@@ -291,7 +291,7 @@ Test(scope, tests_and_main_are_collected)
     front_fini(&f);
 }
 
-/* ---- errors --------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
 Test(scope, undefined_names)
 {
@@ -430,7 +430,7 @@ Test(scope, a_definition_that_is_lost_draws_a_warning)
     front_fini(&f);
 }
 
-/* ---- decorators ----------------------------------------------------------- */
+/* ---- decorators ---------------------------------------------------------- */
 
 Test(marks, options_are_decoded)
 {
@@ -476,7 +476,7 @@ Test(marks, mistakes)
     CHECK_ERRORS(cases);
 }
 
-/* ---- effects -------------------------------------------------------------- */
+/* ---- effects ------------------------------------------------------------- */
 
 Test(effects, flow_through_calls)
 {

@@ -353,7 +353,7 @@ Test(syntax, several_mistakes_give_one_message_each)
     front_fini(&f);
 }
 
-/* ---- entries of the REPL -------------------------------------------------- */
+/* ---- entries of the REPL ------------------------------------------------- */
 
 static int entry(const char *text)
 {
