@@ -58,6 +58,7 @@ bool tl_walk_known(tl_eval *ev, tl_value xs)
     case TL_V_UNKNOWN:
         return false;
     case TL_V_MODULE: /* its next() depends on data */
+    case TL_V_ZIP:
         return ev->domain->has_data;
     case TL_V_NODE:
         return xs.node->type.shape.rank == 0 ||
@@ -182,71 +183,45 @@ tl_status tl_bi_range(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
 /* ---- zip, enumerate ---------------------------------------------------- */
 
-/* One item of each iterator as a tuple; *more false once one has ended. */
-static tl_status zip_turn(tl_eval *ev, tl_iter *its, size_t n, bool *more,
-                          tl_value *out)
+/* Are the items read one by one, at a cost or with an effect? */
+static bool is_stream(tl_value v)
 {
-    tl_value tuple;
-    tl_status st = TL_OK;
-
-    TL_TRY(tl_seq_alloc(&tuple, TL_V_TUPLE, n, ev->diag));
-    *more = true;
-    for (size_t i = 0; i < n && *more && st == TL_OK; i++) {
-        tl_value item = tl_empty();
-
-        st = tl_iter_next(ev, &its[i], more, &item);
-        if (st == TL_OK && *more) {
-            tuple.seq->items[i] = item;
-        }
-    }
-    if (st != TL_OK || !*more) {
-        tl_unref(tuple);
-        return st;
-    }
-    *out = tuple;
-    return TL_OK;
+    return v.tag == TL_V_MODULE || v.tag == TL_V_ZIP;
 }
 
-static tl_status zip_all(tl_eval *ev, tl_iter *its, size_t n, tl_value *out)
+/* The items in step: a zip of streams, else a list.  UNKNOWN if a source is
+ * of unknown length. */
+static tl_status zip_values(tl_eval *ev, const tl_value *xs, size_t n,
+                            bool numbered, int64_t start, tl_value *out)
 {
-    tl_value list, tuple;
-    bool more = n > 0;
+    tl_zip *zip;
+    tl_value v;
+    bool stream = false;
     tl_status st;
 
-    TL_TRY(tl_seq_alloc(&list, TL_V_LIST, 0, ev->diag));
-    while (more) {
-        TL_GOTO(st, zip_turn(ev, its, n, &more, &tuple));
-        if (more) {
-            TL_GOTO(st, tl_list_push_take(list.seq, tuple, ev->diag));
+    for (size_t i = 0; i < n; i++) {
+        if (!is_stream(xs[i]) && !tl_walk_known(ev, xs[i])) {
+            *out = tl_unknown();
+            return TL_OK;
         }
+        stream |= is_stream(xs[i]);
     }
-    *out = list;
-    return TL_OK;
-out:
-    tl_unref(list);
-    return st;
-}
-
-static tl_status zip_values(tl_eval *ev, const tl_value *xs, size_t n,
-                            tl_value *out)
-{
-    tl_iter *its = tl_calloc(n == 0 ? 1 : n, sizeof(*its));
-    tl_status st = TL_OK;
-    size_t ready = 0;
-
-    if (its == NULL) {
-        return tl_fail_memory(ev->diag, "zip", n * sizeof(*its));
+    zip = tl_obj_new(TL_V_ZIP, sizeof(*zip) + n * sizeof(*xs), ev->diag);
+    if (zip == NULL) {
+        return TL_ERR_MEMORY;
     }
-    for (; ready < n && st == TL_OK; ready += st == TL_OK) {
-        st = tl_iter_init_take(ev, tl_ref(xs[ready]), &its[ready]);
+    zip->numbered = numbered;
+    zip->start = start;
+    for (; zip->n < n; zip->n++) {
+        zip->sources[zip->n] = tl_ref(xs[zip->n]);
     }
-    if (st == TL_OK) {
-        st = zip_all(ev, its, n, out);
+    v = tl_obj_value_take(zip);
+    if (stream) {
+        *out = v;
+        return TL_OK;
     }
-    for (size_t i = 0; i < ready; i++) {
-        tl_iter_fini(&its[i]);
-    }
-    tl_free(its);
+    st = tl_walk_list(ev, v, out);
+    tl_unref(v);
     return st;
 }
 
@@ -256,32 +231,15 @@ tl_status tl_bi_zip(tl_eval *ev, const tl_builtin *self, tl_value *args,
     const tl_seq *xs = args[0].seq;
 
     (void)self;
-    for (size_t i = 0; i < xs->len; i++) {
-        if (!tl_walk_known(ev, xs->items[i])) {
-            *out = tl_unknown();
-            return TL_OK;
-        }
-    }
-    return zip_values(ev, xs->items, xs->len, out);
+    return zip_values(ev, xs->items, xs->len, false, 0, out);
 }
 
+/* enumerate(xs, start) */
 tl_status tl_bi_enumerate(tl_eval *ev, const tl_builtin *self,
                           tl_value *args, tl_value *out)
 {
-    tl_value pair[2];
-    tl_status st;
-
     (void)self;
-    if (!tl_walk_known(ev, args[0])) {
-        *out = tl_unknown();
-        return TL_OK;
-    }
-    TL_TRY(tl_range_new(&pair[0], args[1].i, INT64_MAX, 1, ev->diag));
-    pair[1] = args[0];
-    /* the range is first: it does not end before the items do */
-    st = zip_values(ev, pair, 2, out);
-    tl_unref(pair[0]);
-    return st;
+    return zip_values(ev, args, 1, true, args[1].i, out);
 }
 
 /* ---- reversed, filter, list, tuple, dict ------------------------------- */

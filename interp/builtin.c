@@ -200,7 +200,7 @@ static tl_status no_member(tl_eval *ev, const tl_builtin *b, const char *name)
     const char *near;
     size_t n = members(b, names, MAX_MEMBERS);
 
-    (void)tl_fail(ev->diag, TL_E0211, "%s has no \"%s\"",
+    (void)tl_fail(ev->diag, TL_E0211, "%s has no `%s`",
                   n == 0 ? "a function" : b->name, name);
     near = tl_nearest(name, names, n);
     if (near != NULL) {
@@ -293,7 +293,8 @@ tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b, tl_value self,
     tl_value vals[TL_MAX_PARAMS];
     tl_signature *sig;
     bool unknown;
-    tl_status st = signature_of(ev, b, &sig);
+    tl_status st = b->fn == tl_bi_none ? b->fn(ev, b, NULL, out)
+                                       : signature_of(ev, b, &sig);
 
     if (st != TL_OK) {
         tl_unref(self);

@@ -219,12 +219,14 @@ TL_MUST_USE tl_status tl_eval_as_tensor_take(tl_eval *ev, tl_value v,
 TL_MUST_USE tl_status tl_eval_read(tl_eval *ev, tl_value t, tl_value *out);
 
 /* Iterate: the i-th item of `it` (list, tuple, dict keys, str, range, tensor
- * along axis 0, module with size and at, or next).  *more is false at the
- * end.  `state` starts zeroed and is released by tl_iter_fini. */
+ * along axis 0, module with size and at, or next, zip of these).  *more is
+ * false at the end.  `state` is released by tl_iter_fini; after a failed
+ * start it holds nothing. */
 typedef struct tl_iter {
     int64_t i, n;
     tl_value source;
     int kind;
+    struct tl_iter *sub; /* zip: n iterators */
 } tl_iter;
 TL_MUST_USE tl_status tl_iter_init_take(tl_eval *ev, tl_value it,
                                         tl_iter *state);

@@ -291,6 +291,7 @@ static void print_leaf(printer *p, tl_value v, bool quote)
         print_error(out, v.error);
         break;
     case TL_V_MODULE:
+    case TL_V_ZIP:
     case TL_V_CONTEXT:
     case TL_V_TYPE:
         tl_buf_printf(out, "<%s>", tl_value_type_str(v).s);

@@ -1,14 +1,15 @@
 /* iter.c - what `for` goes over.
  *
  * Lists, tuples, dicts (keys), strings (characters), ranges, tensors (along
- * axis 0), and modules: with size() and at(i), or with next().  A list is
- * walked as it was when the loop began: values do not change. */
+ * axis 0), modules: with size() and at(i), or with next(), and zips of these.
+ * A list is walked as it was when the loop began: values do not change. */
 #include "interp/container.h"
 #include "interp/dict.h"
 #include "interp/eval_impl.h"
+#include "runtime/base/mem.h"
 
 enum { ITER_NONE, ITER_SEQ, ITER_DICT, ITER_INDEX, ITER_TENSOR, ITER_AT,
-       ITER_NEXT };
+       ITER_NEXT, ITER_ZIP };
 
 static const tl_funcdef *method(tl_eval *ev, const tl_module *m,
                                 const char *name, size_t len)
@@ -73,9 +74,23 @@ static tl_status tensor_init(tl_eval *ev, tl_value it, tl_iter *state)
     return TL_OK;
 }
 
-tl_status tl_iter_init_take(tl_eval *ev, tl_value it, tl_iter *state)
+/* One iterator for each source of a zip. */
+static tl_status zip_init(tl_eval *ev, const tl_zip *zip, tl_iter *state)
 {
-    *state = (tl_iter){.source = it};
+    state->kind = ITER_ZIP;
+    state->sub = tl_calloc(zip->n == 0 ? 1 : zip->n, sizeof(*state->sub));
+    if (state->sub == NULL) {
+        return tl_fail_memory(ev->diag, "zip", zip->n * sizeof(*state->sub));
+    }
+    for (; state->n < (int64_t)zip->n; state->n++) {
+        TL_TRY(tl_iter_init_take(ev, tl_ref(zip->sources[state->n]),
+                                 &state->sub[state->n]));
+    }
+    return TL_OK;
+}
+
+static tl_status init(tl_eval *ev, tl_value it, tl_iter *state)
+{
     switch (it.tag) {
     case TL_V_LIST:
     case TL_V_TUPLE:
@@ -96,10 +111,54 @@ tl_status tl_iter_init_take(tl_eval *ev, tl_value it, tl_iter *state)
         return tensor_init(ev, it, state);
     case TL_V_MODULE:
         return module_init(ev, it.module, state);
+    case TL_V_ZIP:
+        return zip_init(ev, it.zip, state);
     default:
-        return tl_fail(ev->diag, TL_E0210, "a %s cannot be iterated over",
+        return tl_fail(ev->diag, TL_E0210, "%s cannot be iterated over",
                        tl_value_type_str(it).s);
     }
+}
+
+tl_status tl_iter_init_take(tl_eval *ev, tl_value it, tl_iter *state)
+{
+    *state = (tl_iter){.source = it};
+
+    tl_status st = init(ev, it, state);
+
+    if (st != TL_OK) {
+        tl_iter_fini(state);
+    }
+    return st;
+}
+
+/* One item of each source as a tuple; the first that has ended ends all. */
+static tl_status zip_next(tl_eval *ev, tl_iter *s, bool *more, tl_value *out)
+{
+    const tl_zip *zip = s->source.zip;
+    size_t at = zip->numbered;
+    tl_value tuple = tl_empty();
+    tl_status st = TL_OK;
+
+    *more = s->n > 0;
+    TL_TRY(tl_seq_alloc(&tuple, TL_V_TUPLE, at + zip->n, ev->diag));
+    if (zip->numbered) {
+        tuple.seq->items[0] = tl_int_value(
+            (int64_t)((uint64_t)zip->start + (uint64_t)s->i++));
+    }
+    for (int64_t k = 0; k < s->n && *more && st == TL_OK; k++) {
+        tl_value v = tl_empty();
+
+        st = tl_iter_next(ev, &s->sub[k], more, &v);
+        if (st == TL_OK && *more) {
+            tuple.seq->items[at++] = v;
+        }
+    }
+    if (st != TL_OK || !*more) {
+        tl_unref(tuple);
+        return st;
+    }
+    *out = tuple;
+    return TL_OK;
 }
 
 static tl_status item(tl_eval *ev, tl_iter *s, tl_value *out)
@@ -127,6 +186,9 @@ tl_status tl_iter_next(tl_eval *ev, tl_iter *s, bool *more, tl_value *out)
         *more = out->tag != TL_V_NONE;
         return TL_OK;
     }
+    if (s->kind == ITER_ZIP) {
+        return zip_next(ev, s, more, out);
+    }
     while (s->kind == ITER_DICT && s->i < s->n) {
         const tl_dict_entry *e = &s->source.dict->entries[s->i++];
 
@@ -144,5 +206,10 @@ tl_status tl_iter_next(tl_eval *ev, tl_iter *s, bool *more, tl_value *out)
 
 void tl_iter_fini(tl_iter *state)
 {
+    for (int64_t i = 0; state->sub != NULL && i < state->n; i++) {
+        tl_iter_fini(&state->sub[i]);
+    }
+    tl_free(state->sub);
+    state->sub = NULL;
     tl_drop(&state->source);
 }

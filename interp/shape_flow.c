@@ -175,10 +175,35 @@ bool tl_shape_fold_loop(tl_eval *ev, tl_value it)
     case TL_V_TENSOR:
     case TL_V_NODE:
     case TL_V_MODULE:
+    case TL_V_ZIP:
         return true;
     default:
         return false; /* cannot be iterated: the evaluator says so */
     }
+}
+
+/* A number or text that differs from turn to turn. */
+static void vary(tl_value *v)
+{
+    if (v->tag == TL_V_INT || v->tag == TL_V_STR) {
+        tl_drop(v);
+        *v = tl_unknown();
+    }
+}
+
+/* The same for the items of a tuple, which the first turn sees too. */
+static tl_status vary_items(tl_value *tuple, tl_diag *diag)
+{
+    tl_value copy, old = *tuple;
+
+    TL_TRY(tl_seq_alloc(&copy, TL_V_TUPLE, old.seq->len, diag));
+    for (size_t i = 0; i < old.seq->len; i++) {
+        copy.seq->items[i] = tl_ref(old.seq->items[i]);
+        vary(&copy.seq->items[i]);
+    }
+    *tuple = copy;
+    tl_unref(old);
+    return TL_OK;
 }
 
 /* The first item, and what every item is; *none: there is no turn. */
@@ -214,9 +239,9 @@ static tl_status loop_items(tl_eval *ev, tl_value it, tl_value *first,
         tl_unref(v);
     }
     tl_iter_fini(&iter);
-    if (any->tag == TL_V_INT || any->tag == TL_V_STR) {
-        tl_drop(any); /* a range, a dict, a text: another one each turn */
-        *any = tl_unknown();
+    vary(any); /* a range, a dict, a text: another one each turn */
+    if (it.tag == TL_V_ZIP && any->tag == TL_V_TUPLE && st == TL_OK) {
+        st = vary_items(any, ev->diag);
     }
     return st;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "interp/builtin.h"
 #include "interp/dict.h"
 
 /* ---- messages ---------------------------------------------------------- */
@@ -246,7 +247,11 @@ static tl_status convert(tl_eval *ev, const tl_param *p, tl_value *v,
         *v = tl_empty();
         return tl_eval_as_tensor_take(ev, old, v);
     }
-    *fits = false;
+    *fits = old.tag == TL_V_BUILTIN && p->accepts >> TL_V_DTYPE & 1 &&
+            strcmp(old.builtin->name, "bool") == 0;
+    if (*fits) { /* the name is the function and the dtype */
+        *v = tl_dtype_value(TL_bool);
+    }
     return TL_OK;
 }
 

@@ -96,6 +96,9 @@ static void release(tl_obj *obj)
     case TL_V_ERROR:
         error_free((tl_error *)obj);
         break;
+    case TL_V_ZIP:
+        tl_unref_all(((tl_zip *)obj)->sources, ((tl_zip *)obj)->n);
+        break;
     case TL_V_FN:
         tl_fn_free(obj);
         break;
@@ -369,6 +372,7 @@ static const char *const tag_names[TL_V_TAG_COUNT] = {
     [TL_V_ERROR] = "error",
     [TL_V_CONTEXT] = "context",
     [TL_V_NODE] = "tensor",
+    [TL_V_ZIP] = "zip",
     [TL_V_TYPE] = "type",
 };
 

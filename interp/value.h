@@ -57,6 +57,7 @@ typedef enum tl_tag {
     TL_V_ERROR,     /* what `catch e` binds */
     TL_V_CONTEXT,   /* no_grad, autocast(bf16), mode("eval", m), ... */
     TL_V_NODE,
+    TL_V_ZIP, /* zip or enumerate of something that is read as it goes */
     TL_V_TYPE,      /* a type as a value: the initialiser's second argument */
     TL_V_TAG_COUNT
 } tl_tag;
@@ -84,6 +85,7 @@ typedef struct tl_namespace tl_namespace;
 typedef struct tl_error tl_error;
 typedef struct tl_context tl_context;
 typedef struct tl_dnode tl_dnode;
+typedef struct tl_zip tl_zip;
 typedef struct tl_builtin tl_builtin;
 
 typedef struct tl_value {
@@ -113,6 +115,7 @@ typedef struct tl_value {
         tl_error *error;
         tl_context *context;
         tl_dnode *node;
+        tl_zip *zip;
     };
 } tl_value;
 
@@ -147,6 +150,17 @@ struct tl_dnode {
     tl_obj obj;
     uint32_t id; /* node of the graph; 0 in the shape domain */
     tl_ttype type;
+};
+
+/* What a `for` goes over in step.  Of lists and the like, zip and enumerate
+ * make a list at once; a module's items come one by one (a loader must not be
+ * read to its end first). */
+struct tl_zip {
+    tl_obj obj;
+    bool numbered; /* enumerate: the number comes before the item */
+    int64_t start;
+    size_t n;
+    tl_value sources[];
 };
 
 /* What `catch e` binds: texts only, so an error holds no tensors. */

@@ -4,6 +4,7 @@
  * 2.0**53.  What is equal hashes equal. */
 #include <string.h>
 
+#include "interp/builtin.h"
 #include "interp/dict.h"
 #include "interp/module.h"
 #include "interp/value.h"
@@ -179,6 +180,13 @@ static tl_status objects_equal(tl_value a, tl_value b, int depth, bool *out,
     }
 }
 
+/* The name `bool` is a function and the dtype as well. */
+static bool names_bool(tl_value v)
+{
+    return (v.tag == TL_V_DTYPE && v.dtype == TL_bool) ||
+           (v.tag == TL_V_BUILTIN && strcmp(v.builtin->name, "bool") == 0);
+}
+
 static tl_status equal(tl_value a, tl_value b, int depth, bool *out,
                        tl_diag *diag)
 {
@@ -190,7 +198,7 @@ static tl_status equal(tl_value a, tl_value b, int depth, bool *out,
         return TL_OK;
     }
     if (a.tag != b.tag) {
-        *out = false;
+        *out = names_bool(a) && names_bool(b);
         return TL_OK;
     }
     switch (a.tag) {
