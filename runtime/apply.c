@@ -17,6 +17,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/mem.h"
+#include "runtime/op/decompose.h"
 #include "runtime/op/view.h"
 
 typedef struct call {
@@ -382,6 +383,45 @@ static bool is_identity(const call *c)
     return c->op == TL_OP_cast && c->at->dtype == c->in[0]->dtype;
 }
 
+/* Do two tapes or more differentiate this call?  Then the gradient of a
+ * region must have gradients itself. */
+static bool is_nested(const call *c)
+{
+    int seen = 0;
+
+    if (!c->rt->tape || c->rt->no_grad > 0) {
+        return false;
+    }
+    for (tl_tape *tape = c->rt->tape; tape && seen < 2; tape = tape->outer) {
+        bool sees = false;
+
+        for (int i = 0; i < c->nin && !sees; i++) {
+            sees = tl_tape_node(tape, c->in[i]) != 0;
+        }
+        seen += sees;
+    }
+    return seen == 2;
+}
+
+/* Run a region as its parts, each recorded by itself. */
+static tl_status apply_parts(call *c)
+{
+    tl_node out[TL_MAX_OUTPUTS];
+    tl_ttype checked[TL_MAX_OUTPUTS];
+    tl_apply_emit e;
+    tl_status st;
+
+    TL_TRY(infer(c, checked));
+    tl_apply_emit_init(&e, c->rt);
+    st = tl_op_decompose(&e.emit, c->op, (const tl_node *)c->in, c->nin,
+                         c->at, out);
+    for (int i = 0; st == TL_OK && i < c->info->nout; i++) {
+        c->out[i] = tl_tensor_ref(out[i]);
+    }
+    tl_apply_emit_fini(&e);
+    return st;
+}
+
 static tl_status dispatch(call *c)
 {
     volatile sig_atomic_t *interrupted = c->rt->interrupted;
@@ -400,7 +440,8 @@ static tl_status dispatch(call *c)
     case TL_CLASS_VIEW:
         return apply_view(c);
     default:
-        return apply_kernel(c);
+        return tl_op_decomposes(c->op) && is_nested(c) ? apply_parts(c)
+                                                       : apply_kernel(c);
     }
 }
 

@@ -243,18 +243,24 @@ static void NAME(loss_grad)(int64_t n, const void *from, double lse_wide,
 
 /* ---- normalisation ----------------------------------------------------- */
 
-/* (count, mean, M2) of a part of the row. */
+/* (count, mean, M2) of a part of the row, computed as reduce_plan.c does. */
 typedef struct NAME(stats) {
-    REAL count, mean, m2;
+    double count;
+    REAL mean, m2;
 } NAME(stats);
 
-/* Two passes over a leaf. */
+/* Two passes over a leaf; deviations from the first element are summed. */
 static NAME(stats) NAME(leaf_stats)(const REAL *x, int64_t n)
 {
-    NAME(stats) s = {.count = (REAL)n};
+    NAME(stats) s = {.count = (double)n};
+    const REAL first = x[0];
     REAL tile[TL_LEAF];
 
-    s.mean = NAME(leaf_sum)(x, n) / s.count;
+    TL_INDEPENDENT
+    for (int64_t j = 0; j < n; j++) {
+        tile[j] = x[j] - first;
+    }
+    s.mean = first + NAME(leaf_sum)(tile, n) / (REAL)n;
     TL_INDEPENDENT
     for (int64_t j = 0; j < n; j++) {
         REAL d = x[j] - s.mean;
@@ -265,14 +271,16 @@ static NAME(stats) NAME(leaf_stats)(const REAL *x, int64_t n)
     return s;
 }
 
-/* Chan, Golub, LeVeque (1983), eq. 2.1. */
+/* Chan, Golub, LeVeque (1979), eq. 1.5. */
 static NAME(stats) NAME(join_stats)(NAME(stats) a, NAME(stats) b)
 {
     NAME(stats) s = {.count = a.count + b.count};
+    const REAL share = (REAL)(b.count / s.count);
+    const REAL cross = (REAL)(a.count * b.count / s.count);
     REAL d = b.mean - a.mean;
 
-    s.mean = a.mean + d * (b.count / s.count);
-    s.m2 = (a.m2 + b.m2) + d * d * (a.count * b.count / s.count);
+    s.mean = a.mean + d * share;
+    s.m2 = a.m2 + b.m2 + d * d * cross;
     return s;
 }
 
@@ -294,8 +302,9 @@ static void NAME(moments)(int64_t n, const void *from, double eps,
     for (s = part[--depth]; depth > 0;) {
         s = NAME(join_stats)(part[--depth], s);
     }
-    *mean = (double)(NAME(row_sum)(n, x) / (REAL)n);
-    *rstd = (double)(1 / FN(sqrt)(s.m2 / (REAL)n + (REAL)eps));
+    *mean = (double)(REAL)((double)NAME(row_sum)(n, x) / (double)n);
+    *rstd = (double)(1 / FN(sqrt)((REAL)((double)s.m2 / (double)n) +
+                                  (REAL)eps));
 }
 
 static void NAME(normalise)(int64_t n, const void *from, double mean_wide,
@@ -344,8 +353,8 @@ static void NAME(normalise_grad)(int64_t n, const void *upstream,
         NAME(tree_add)(&first, NAME(leaf_sum)(h, m));
         NAME(tree_add)(&second, NAME(leaf_sum)(hx, m));
     }
-    a = NAME(tree_sum)(&first) / (REAL)n;
-    b = NAME(tree_sum)(&second) / (REAL)n;
+    a = (REAL)((double)NAME(tree_sum)(&first) / (double)n);
+    b = (REAL)((double)NAME(tree_sum)(&second) / (double)n);
     TL_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         REAL own = w ? FN(zmul)(g[i], w[i]) : g[i];

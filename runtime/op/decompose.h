@@ -1,0 +1,20 @@
+/* decompose.h - regions taken apart into elementary operations.
+ *
+ * Under two or more tapes a region runs as its parts, which have derivatives
+ * of every order (LANGUAGE.md 6); the compiler does the same where no
+ * template claims a region.  The parts have the bits of the region's kernel
+ * (9g); tests/unit/runtime/op/test_structured.c compares them. */
+#ifndef TL_OP_DECOMPOSE_H
+#define TL_OP_DECOMPOSE_H
+
+#include "runtime/op/op.h"
+
+/* Is `op` a region whose gradient operation has no gradient itself? */
+bool tl_op_decomposes(tl_op op);
+
+/* Emit the parts of `op`; out[] has as many nodes as the row has results. */
+TL_MUST_USE tl_status tl_op_decompose(tl_emit *e, tl_op op, const tl_node *in,
+                                      int nin, const tl_attrs *at,
+                                      tl_node *out);
+
+#endif
