@@ -17,10 +17,10 @@
 
 static bool same_node(const tl_formula *a, const tl_formula *b)
 {
-    return a->kind == b->kind && a->op == b->op && a->name == b->name
-           && memcmp(&a->value, &b->value, sizeof a->value) == 0
-           && a->arg[0] == b->arg[0] && a->arg[1] == b->arg[1]
-           && a->arg[2] == b->arg[2];
+    return a->kind == b->kind && a->op == b->op && a->name == b->name &&
+           memcmp(&a->value, &b->value, sizeof a->value) == 0 &&
+           a->arg[0] == b->arg[0] && a->arg[1] == b->arg[1] &&
+           a->arg[2] == b->arg[2];
 }
 
 static const tl_formula *intern(formula_builder *b, const tl_formula *want)
@@ -44,12 +44,12 @@ static const tl_formula *intern(formula_builder *b, const tl_formula *want)
     return node;
 }
 
-const tl_formula *formula_const(formula_builder *b, double value)
+const tl_formula *tl_formula_const(formula_builder *b, double value)
 {
     return intern(b, &(tl_formula){.kind = FORMULA_CONST, .value = value});
 }
 
-const tl_formula *formula_name(formula_builder *b, int name)
+const tl_formula *tl_formula_name(formula_builder *b, int name)
 {
     return intern(b, &(tl_formula){.kind = FORMULA_NAME, .name = name});
 }
@@ -68,12 +68,12 @@ static const tl_formula *simplified(formula_builder *b, tl_op op,
         return is_const(x, 0) ? y : is_const(y, 0) ? x : NULL;
     case TL_OP_sub:
         return is_const(y, 0)   ? x
-               : is_const(x, 0) ? formula_op(b, TL_OP_neg, y, NULL, NULL)
+               : is_const(x, 0) ? tl_formula_op(b, TL_OP_neg, y, NULL, NULL)
                                 : NULL;
     case TL_OP_mul:
     case TL_OP_zmul:
         if (is_const(x, 0) || is_const(y, 0)) {
-            return formula_const(b, 0);
+            return tl_formula_const(b, 0);
         }
         return is_const(x, 1) ? y : is_const(y, 1) ? x : NULL;
     case TL_OP_div:
@@ -83,18 +83,19 @@ static const tl_formula *simplified(formula_builder *b, tl_op op,
     }
 }
 
-const tl_formula *formula_op(formula_builder *b, tl_op op,
-                             const tl_formula *a0, const tl_formula *a1,
-                             const tl_formula *a2)
+const tl_formula *tl_formula_op(formula_builder *b, tl_op op,
+                                const tl_formula *a0, const tl_formula *a1,
+                                const tl_formula *a2)
 {
     int nargs = tl_op_get(op)->nin;
     const tl_formula *easy = NULL;
 
-    if (a0 == NULL || (nargs > 1 && a1 == NULL) || (nargs > 2 && a2 == NULL)) {
+    if (a0 == NULL || (nargs > 1 && a1 == NULL) ||
+        (nargs > 2 && a2 == NULL)) {
         return NULL;
     }
     if (op == TL_OP_neg && a0->kind == FORMULA_CONST) {
-        return formula_const(b, -a0->value);
+        return tl_formula_const(b, -a0->value);
     }
     if (b->simplify && op == TL_OP_where && a1 == a2) {
         return a1;
@@ -114,7 +115,9 @@ const tl_formula *formula_op(formula_builder *b, tl_op op,
 
 /* ---- the parser --------------------------------------------------------- */
 
-enum { MAX_DEPTH = 64 };
+enum {
+    MAX_DEPTH = 64
+};
 
 typedef struct parser {
     formula_builder *b;
@@ -177,7 +180,7 @@ static const tl_formula *parse_number(parser *p)
         return mistake(p, "a number");
     }
     p->at = end;
-    return formula_const(p->b, value);
+    return tl_formula_const(p->b, value);
 }
 
 /* K(number), after the K. */
@@ -205,7 +208,7 @@ static const tl_formula *parse_call(parser *p, const char *s, size_t len)
         name[len] = 0;
         op = tl_op_find(name);
     }
-    if (op == TL_OP_COUNT || !formula_evaluates(op)) {
+    if (op == TL_OP_COUNT || !tl_formula_evaluates(op)) {
         return mistake(p, "a function");
     }
     if (!accept(p, "(")) {
@@ -217,7 +220,7 @@ static const tl_formula *parse_call(parser *p, const char *s, size_t len)
     if (n != tl_op_get(op)->nin || !accept(p, ")")) {
         return mistake(p, "the function's number of arguments");
     }
-    return formula_op(p->b, op, arg[0], arg[1], arg[2]);
+    return tl_formula_op(p->b, op, arg[0], arg[1], arg[2]);
 }
 
 /* M(fn)(args), after the M. */
@@ -242,19 +245,20 @@ static const tl_formula *parse_name(parser *p, const char *s, size_t len)
     const char *hit = len == 1 ? strchr(inputs, *s) : NULL;
 
     if (hit != NULL) {
-        return formula_name(p->b, *hit == 'x' ? 0 : (int)(hit - inputs) - 1);
+        return tl_formula_name(p->b,
+                               *hit == 'x' ? 0 : (int)(hit - inputs) - 1);
     }
     if (len == 1 && (*s == 'y' || *s == 'g')) {
-        return formula_name(p->b, *s);
+        return tl_formula_name(p->b, *s);
     }
     if (len == 2 && s[0] == 'p' && s[1] >= '0' && s[1] <= '5') {
-        return formula_name(p->b, s[1]);
+        return tl_formula_name(p->b, s[1]);
     }
     if (is_word(s, len, "inf")) {
-        return formula_const(p->b, (double)INFINITY);
+        return tl_formula_const(p->b, (double)INFINITY);
     }
     if (is_word(s, len, "nan")) {
-        return formula_const(p->b, (double)NAN);
+        return tl_formula_const(p->b, (double)NAN);
     }
     p->at = s;
     return mistake(p, "a name");
@@ -298,7 +302,7 @@ static const tl_formula *parse_unary(parser *p)
     }
     p->depth++;
     f = accept(p, "-")
-            ? formula_op(p->b, TL_OP_neg, parse_unary(p), NULL, NULL)
+            ? tl_formula_op(p->b, TL_OP_neg, parse_unary(p), NULL, NULL)
             : parse_primary(p);
     p->depth--;
     return f;
@@ -310,9 +314,9 @@ static const tl_formula *parse_term(parser *p)
 
     while (p->error == NULL) {
         if (accept(p, "*")) {
-            f = formula_op(p->b, TL_OP_mul, f, parse_unary(p), NULL);
+            f = tl_formula_op(p->b, TL_OP_mul, f, parse_unary(p), NULL);
         } else if (accept(p, "/")) {
-            f = formula_op(p->b, TL_OP_div, f, parse_unary(p), NULL);
+            f = tl_formula_op(p->b, TL_OP_div, f, parse_unary(p), NULL);
         } else {
             break;
         }
@@ -326,9 +330,9 @@ static const tl_formula *parse_sum(parser *p)
 
     while (p->error == NULL) {
         if (accept(p, "+")) {
-            f = formula_op(p->b, TL_OP_add, f, parse_term(p), NULL);
+            f = tl_formula_op(p->b, TL_OP_add, f, parse_term(p), NULL);
         } else if (accept(p, "-")) {
-            f = formula_op(p->b, TL_OP_sub, f, parse_term(p), NULL);
+            f = tl_formula_op(p->b, TL_OP_sub, f, parse_term(p), NULL);
         } else {
             break;
         }
@@ -343,7 +347,9 @@ static const struct {
     {"<=", TL_OP_le}, {">=", TL_OP_ge}, {"==", TL_OP_eq},
     {"!=", TL_OP_ne}, {"<", TL_OP_lt},  {">", TL_OP_gt},
 };
-enum { NCOMPARISONS = sizeof comparisons / sizeof *comparisons };
+enum {
+    NCOMPARISONS = sizeof comparisons / sizeof *comparisons
+};
 
 static const tl_formula *parse_comparison(parser *p)
 {
@@ -351,7 +357,8 @@ static const tl_formula *parse_comparison(parser *p)
 
     for (int i = 0; i < NCOMPARISONS; i++) {
         if (accept(p, comparisons[i].token)) {
-            return formula_op(p->b, comparisons[i].op, f, parse_sum(p), NULL);
+            return tl_formula_op(p->b, comparisons[i].op, f, parse_sum(p),
+                                 NULL);
         }
     }
     return f;
@@ -369,11 +376,11 @@ static const tl_formula *parse_cond(parser *p)
         return mistake(p, ": after ?");
     }
     no = parse_cond(p);
-    return formula_op(p->b, TL_OP_where, f, yes, no);
+    return tl_formula_op(p->b, TL_OP_where, f, yes, no);
 }
 
-tl_status formula_parse(formula_builder *b, const char *text,
-                        const tl_formula **out)
+tl_status tl_formula_parse_with(formula_builder *b, const char *text,
+                                const tl_formula **out)
 {
     parser p = {.b = b, .text = text, .at = text};
     const tl_formula *f = parse_cond(&p);
@@ -398,7 +405,7 @@ tl_status tl_formula_parse(tl_arena *arena, const char *text,
 {
     formula_builder b = {.arena = arena, .diag = diag};
 
-    return formula_parse(&b, text, out);
+    return tl_formula_parse_with(&b, text, out);
 }
 
 /* ---- questions ---------------------------------------------------------- */

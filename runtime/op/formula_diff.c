@@ -22,20 +22,20 @@ static const tl_formula *substitute(formula_builder *b, const tl_formula *f,
 
     switch (f->kind) {
     case FORMULA_CONST:
-        return formula_const(b, f->value);
+        return tl_formula_const(b, f->value);
     case FORMULA_NAME:
         to = f->name < 3      ? names->in[f->name]
              : f->name == 'y' ? names->y
              : f->name == 'g' ? names->g
                               : NULL;
-        return to != NULL ? to : formula_name(b, f->name);
+        return to != NULL ? to : tl_formula_name(b, f->name);
     case FORMULA_OP:
         break;
     }
     for (int i = 0; i < f->nargs; i++) {
         arg[i] = substitute(b, f->arg[i], names);
     }
-    return formula_op(b, f->op, arg[0], arg[1], arg[2]);
+    return tl_formula_op(b, f->op, arg[0], arg[1], arg[2]);
 }
 
 /* ---- derivatives -------------------------------------------------------- */
@@ -55,19 +55,19 @@ static const tl_formula *diff_argument(differ *d, const tl_formula *f, int i,
                                        const tl_formula *inner)
 {
     const tl_formula *rule = NULL;
-    bindings names = {.in = {f->arg[0], f->arg[1], f->arg[2]},
-                      .y = f,
-                      .g = inner};
+    bindings names = {
+        .in = {f->arg[0], f->arg[1], f->arg[2]}, .y = f, .g = inner};
 
     if (d->status == TL_OK) {
-        d->status = formula_parse(d->b, tl_op_get(f->op)->grad[i], &rule);
+        d->status =
+            tl_formula_parse_with(d->b, tl_op_get(f->op)->grad[i], &rule);
     }
     return rule == NULL ? NULL : substitute(d->b, rule, &names);
 }
 
 static const tl_formula *diff_call(differ *d, const tl_formula *f)
 {
-    const tl_formula *sum = formula_const(d->b, 0);
+    const tl_formula *sum = tl_formula_const(d->b, 0);
 
     for (int i = 0; i < f->nargs && sum != NULL; i++) {
         const tl_formula *inner = diff(d, f->arg[i]);
@@ -76,8 +76,8 @@ static const tl_formula *diff_call(differ *d, const tl_formula *f)
             return NULL;
         }
         if (!tl_formula_is_zero(inner)) {
-            sum = formula_op(d->b, TL_OP_add, sum,
-                             diff_argument(d, f, i, inner), NULL);
+            sum = tl_formula_op(d->b, TL_OP_add, sum,
+                                diff_argument(d, f, i, inner), NULL);
         }
     }
     return sum;
@@ -90,30 +90,32 @@ static const tl_formula *diff_op(differ *d, const tl_formula *f)
 
     switch (f->op) {
     case TL_OP_neg:
-        return formula_op(b, TL_OP_neg, diff(d, u), NULL, NULL);
+        return tl_formula_op(b, TL_OP_neg, diff(d, u), NULL, NULL);
     case TL_OP_add:
     case TL_OP_sub:
-        return formula_op(b, f->op, diff(d, u), diff(d, v), NULL);
+        return tl_formula_op(b, f->op, diff(d, u), diff(d, v), NULL);
     case TL_OP_mul:
     case TL_OP_zmul:
-        return formula_op(b, TL_OP_add,
-                          formula_op(b, f->op, diff(d, u), v, NULL),
-                          formula_op(b, f->op, u, diff(d, v), NULL), NULL);
+        return tl_formula_op(
+            b, TL_OP_add, tl_formula_op(b, f->op, diff(d, u), v, NULL),
+            tl_formula_op(b, f->op, u, diff(d, v), NULL), NULL);
     case TL_OP_div: /* u'/v - (u/v) (v'/v) */
-        return formula_op(
-            b, TL_OP_sub, formula_op(b, TL_OP_div, diff(d, u), v, NULL),
-            formula_op(b, TL_OP_mul, f,
-                       formula_op(b, TL_OP_div, diff(d, v), v, NULL), NULL),
+        return tl_formula_op(
+            b, TL_OP_sub, tl_formula_op(b, TL_OP_div, diff(d, u), v, NULL),
+            tl_formula_op(b, TL_OP_mul, f,
+                          tl_formula_op(b, TL_OP_div, diff(d, v), v, NULL),
+                          NULL),
             NULL);
     case TL_OP_where:
-        return formula_op(b, TL_OP_where, u, diff(d, v), diff(d, f->arg[2]));
+        return tl_formula_op(b, TL_OP_where, u, diff(d, v),
+                             diff(d, f->arg[2]));
     case TL_OP_eq:
     case TL_OP_ne:
     case TL_OP_lt:
     case TL_OP_le:
     case TL_OP_gt:
     case TL_OP_ge:
-        return formula_const(b, 0);
+        return tl_formula_const(b, 0);
     default:
         return diff_call(d, f);
     }
@@ -131,7 +133,7 @@ static const tl_formula *diff(differ *d, const tl_formula *f)
     } else {
         bool hit = f->kind == FORMULA_NAME && f->name == d->which;
 
-        res = formula_const(d->b, hit ? 1 : 0);
+        res = tl_formula_const(d->b, hit ? 1 : 0);
     }
     if (f->id < d->nmemo) {
         d->memo[f->id] = res;
@@ -192,8 +194,8 @@ static tl_status emit_name(emitter *em, int name, tl_node *out)
 static tl_status emit_condition(emitter *em, const tl_formula *f,
                                 tl_node *out)
 {
-    if (f->kind == FORMULA_OP && f->op == TL_OP_ne
-        && tl_formula_is_zero(f->arg[1])) {
+    if (f->kind == FORMULA_OP && f->op == TL_OP_ne &&
+        tl_formula_is_zero(f->arg[1])) {
         TL_TRY(emit_node(em, f->arg[0], out));
         if (em->e->type(em->e, *out)->dtype == TL_bool) {
             return TL_OK;

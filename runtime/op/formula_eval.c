@@ -63,27 +63,36 @@ static const struct {
     tl_op op;
     double (*fn)(double);
 } unary[] = {
-    {TL_OP_abs, fabs},         {TL_OP_floor, floor},
-    {TL_OP_ceil, ceil},        {TL_OP_round, rint},
-    {TL_OP_exp, exp},          {TL_OP_exp2, exp2},
-    {TL_OP_expm1, expm1},      {TL_OP_log, log},
-    {TL_OP_log2, log2},        {TL_OP_log1p, log1p},
-    {TL_OP_sqrt, sqrt},        {TL_OP_sin, sin},
-    {TL_OP_cos, cos},          {TL_OP_tan, tan},
-    {TL_OP_tanh, tanh},        {TL_OP_sigmoid, eval_sigmoid},
-    {TL_OP_erf, erf},          {TL_OP_erfc, erfc},
-    {TL_OP_normcdf, eval_normcdf}, {TL_OP_gelu_tanh, eval_gelu_tanh},
-    {TL_OP_gelu, eval_gelu},   {TL_OP_silu, eval_silu},
+    {TL_OP_abs, fabs},
+    {TL_OP_floor, floor},
+    {TL_OP_ceil, ceil},
+    {TL_OP_round, rint},
+    {TL_OP_exp, exp},
+    {TL_OP_exp2, exp2},
+    {TL_OP_expm1, expm1},
+    {TL_OP_log, log},
+    {TL_OP_log2, log2},
+    {TL_OP_log1p, log1p},
+    {TL_OP_sqrt, sqrt},
+    {TL_OP_sin, sin},
+    {TL_OP_cos, cos},
+    {TL_OP_tan, tan},
+    {TL_OP_tanh, tanh},
+    {TL_OP_sigmoid, eval_sigmoid},
+    {TL_OP_erf, erf},
+    {TL_OP_erfc, erfc},
+    {TL_OP_normcdf, eval_normcdf},
+    {TL_OP_gelu_tanh, eval_gelu_tanh},
+    {TL_OP_gelu, eval_gelu},
+    {TL_OP_silu, eval_silu},
 };
 
 static const struct {
     tl_op op;
     double (*fn)(double, double);
 } binary[] = {
-    {TL_OP_pow, pow},
-    {TL_OP_floordiv, eval_floordiv},
-    {TL_OP_mod, eval_mod},
-    {TL_OP_logaddexp, eval_logaddexp},
+    {TL_OP_pow, pow},        {TL_OP_floordiv, eval_floordiv},
+    {TL_OP_mod, eval_mod},   {TL_OP_logaddexp, eval_logaddexp},
     {TL_OP_zmul, eval_zmul},
 };
 
@@ -92,7 +101,7 @@ enum {
     NBINARY = sizeof binary / sizeof *binary
 };
 
-bool formula_evaluates(tl_op op)
+bool tl_formula_evaluates(tl_op op)
 {
     for (int i = 0; i < NUNARY; i++) {
         if (unary[i].op == op) {
@@ -119,7 +128,7 @@ static double eval_call(tl_op op, double a, double b)
             return binary[i].fn(a, b);
         }
     }
-    TL_CHECK(!"a function that formula_evaluates");
+    TL_CHECK(!"a function that tl_formula_evaluates");
     return 0;
 }
 

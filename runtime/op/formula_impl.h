@@ -34,18 +34,18 @@ typedef struct formula_builder {
     bool failed;   /* out of memory; makers then return NULL */
 } formula_builder;
 
-const tl_formula *formula_const(formula_builder *b, double value);
-const tl_formula *formula_name(formula_builder *b, int name);
+const tl_formula *tl_formula_const(formula_builder *b, double value);
+const tl_formula *tl_formula_name(formula_builder *b, int name);
 /* arg[i] NULL gives NULL, so calls can be nested and checked once. */
-const tl_formula *formula_op(formula_builder *b, tl_op op,
-                             const tl_formula *a0, const tl_formula *a1,
-                             const tl_formula *a2);
+const tl_formula *tl_formula_op(formula_builder *b, tl_op op,
+                                const tl_formula *a0, const tl_formula *a1,
+                                const tl_formula *a2);
 
 /* Parse with the nodes of `b`. */
-tl_status formula_parse(formula_builder *b, const char *text,
-                        const tl_formula **out);
+tl_status tl_formula_parse_with(formula_builder *b, const char *text,
+                                const tl_formula **out);
 
 /* Is `op` a function or operator that formulas may use? */
-bool formula_evaluates(tl_op op);
+bool tl_formula_evaluates(tl_op op);
 
 #endif
