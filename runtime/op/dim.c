@@ -61,11 +61,25 @@ tl_status tl_dim_sub(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
     return add_scaled(dims, a, -1, b, out, diag);
 }
 
-tl_status tl_dim_mul(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
-                     tl_diag *diag)
+/* Apart from tl_dim_mul so that a product of numbers does not clear the two
+ * kilobytes of `w`. */
+__attribute__((noinline)) static tl_status
+mul_polys(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out, tl_diag *diag)
 {
     tl_poly_work w = {0};
     tl_terms t;
+
+    tl_dim_terms(a, &t);
+    for (int i = 0; i < t.n; i++) {
+        TL_TRY(tl_work_add_dim(dims, &w, t.term[i].coef, t.term[i].mono, b,
+                               diag));
+    }
+    return tl_work_finish(dims, &w, out, diag);
+}
+
+tl_status tl_dim_mul(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
+                     tl_diag *diag)
+{
     int64_t n = 0;
 
     if (both_numbers(a, b)) {
@@ -73,12 +87,7 @@ tl_status tl_dim_mul(tl_dims *dims, tl_dim a, tl_dim b, tl_dim *out,
 
         return number(n, ok, out, diag);
     }
-    tl_dim_terms(a, &t);
-    for (int i = 0; i < t.n; i++) {
-        TL_TRY(tl_work_add_dim(dims, &w, t.term[i].coef, t.term[i].mono, b,
-                               diag));
-    }
-    return tl_work_finish(dims, &w, out, diag);
+    return mul_polys(dims, a, b, out, diag);
 }
 
 /* ---- floor division ---------------------------------------------------- */
