@@ -291,7 +291,7 @@ tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b, tl_value self,
                           tl_args *args, tl_value *out)
 {
     tl_value vals[TL_MAX_PARAMS];
-    tl_signature *sig;
+    tl_signature *sig = NULL;
     bool unknown;
     tl_status st = b->fn == tl_bi_none ? b->fn(ev, b, NULL, out)
                                        : signature_of(ev, b, &sig);
