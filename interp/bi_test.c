@@ -11,7 +11,7 @@
 #include "runtime/autograd/gradcheck.h"
 #include "runtime/base/mem.h"
 
-/* ---- close -------------------------------------------------------------------- */
+/* ---- close ------------------------------------------------------------- */
 
 static bool near(double a, double b, double rtol, double atol)
 {
@@ -104,7 +104,7 @@ tl_status tl_bi_close(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-/* ---- raises ---------------------------------------------------------------------- */
+/* ---- raises ------------------------------------------------------------ */
 
 tl_status tl_bi_raises(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        tl_value *out)
@@ -136,7 +136,7 @@ tl_status tl_bi_raises(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-/* ---- gradcheck ------------------------------------------------------------------- */
+/* ---- gradcheck --------------------------------------------------------- */
 
 /* f(xs) with the cells of a module as further inputs. */
 typedef struct checked {
