@@ -74,6 +74,16 @@ static bool fits_form(const options *o, const test_case *c)
     return true;
 }
 
+/* Is the syntax tree beside it (NAME.ast), for a unit test to compare? */
+static bool has_tree(const char *path)
+{
+    char *tree = format("%.*s.ast", (int)strlen(path) - 3, path);
+    bool found = access(tree, F_OK) == 0;
+
+    free(tree);
+    return found;
+}
+
 static void add_file(suite *s, const options *o, const char *path,
                      const char *name)
 {
@@ -88,7 +98,8 @@ static void add_file(suite *s, const options *o, const char *path,
         fputs("golden: out of memory\n", stderr);
         exit(2);
     }
-    if (c->helper || (!c->fault && !fits_form(o, c))) {
+    bool is_other = c->helper || (!c->has_expectation && has_tree(path));
+    if (is_other || (!c->fault && !fits_form(o, c))) {
         case_free(c);
     } else {
         suite_add(s, c);
