@@ -7,7 +7,11 @@
 #include "runtime/cpu/kern.h"
 #include "runtime/cpu/map_job.h"
 
-enum { SMALL = 4096 }; /* elements up to which nothing is set up */
+enum {
+    SMALL = 4096, /* elements up to which nothing is set up */
+    FEW = 16384,  /* elements that a cache holds in any order */
+    NEAR = 8      /* strides within a cache line, about */
+};
 
 static const double no_attributes[6] = {0};
 
@@ -36,7 +40,7 @@ static double cost(tl_op op, tl_dtype compute)
     return ns;
 }
 
-/* ---- integers: what must not be ---------------------------------------- */
+/* ---- integers: what must not be ----------------------------------------- */
 
 static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
                                 const tl_tensor *b, tl_tensor *to)
@@ -57,7 +61,76 @@ static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
                              tl_cpu_place(to, bad).s);
 }
 
-/* ---- value and gradient ------------------------------------------------ */
+/* ---- transposed operands ------------------------------------------------ */
+
+/* Large operands with neighbours far apart are copied row-major first: read
+ * in the order of the result, each element would cost a cache line. */
+typedef struct straight {
+    tl_tensor *copy[TL_MAP_OPERANDS];
+} straight;
+
+static bool is_scattered(const tl_tensor *t, const tl_tensor *to)
+{
+    int last = t->rank - 1;
+
+    while (last > 0 && t->size[last] == 1) {
+        last--;
+    }
+    return t->numel == to->numel && t->numel > FEW && last >= 0
+           && (t->stride[last] > NEAR || t->stride[last] < -NEAR);
+}
+
+static void release(straight *s)
+{
+    for (int i = 0; i < TL_MAP_OPERANDS; i++) {
+        tl_tensor_unref(s->copy[i]);
+    }
+}
+
+/* Replace scattered operands by copies, which `s` owns. */
+static tl_status straighten(tl_kernel_ctx *k, tl_tensor **in,
+                            const tl_tensor *to, straight *s)
+{
+    tl_status st = TL_OK;
+
+    *s = (straight){{NULL}};
+    for (int i = 0; i < TL_MAP_OPERANDS; i++) {
+        tl_tensor *t = in[i];
+
+        if (t == NULL || t->storage == NULL || !is_scattered(t, to)) {
+            continue;
+        }
+        TL_GOTO(st, tl_tensor_new(&s->copy[i], k->pool, t->dtype, t->rank,
+                                  t->size, k->diag));
+        tl_cpu_copy_tensor(k, s->copy[i], t);
+        in[i] = s->copy[i];
+    }
+out:
+    if (st != TL_OK) {
+        release(s);
+    }
+    return st;
+}
+
+static tl_status run_loop(tl_kernel_ctx *k, tl_op op, tl_map_loop *loop,
+                          tl_tensor **in, tl_tensor *to, tl_dtype compute,
+                          const tl_attrs *at)
+{
+    straight s;
+    tl_map_job j;
+
+    TL_TRY(straighten(k, in, to, &s));
+    TL_ISA(tl_map_job_init)(&j, loop, in, to, compute, at);
+    if (compute != to->dtype && to->dtype == TL_bool && op == TL_OP_cast) {
+        j.unstage = TL_ISA(tl_stage)(compute, TL_bool);
+        j.longest = TL_TILE_BYTES / j.width / j.period * j.period;
+    }
+    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
+    release(&s);
+    return TL_OK;
+}
+
+/* ---- value and gradient ------------------------------------------------- */
 
 /* Everything contiguous, of one shape and of the loop's dtype? */
 static bool is_plain(tl_tensor *const *in, int nin, const tl_tensor *to,
@@ -82,7 +155,6 @@ tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
     tl_tensor *to = out[0];
     const void *data[TL_MAP_OPERANDS];
     tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
-    tl_map_job j;
 
     (void)nout;
     TL_CHECK(loop != NULL);
@@ -99,9 +171,7 @@ tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
         return TL_OK;
     }
     memcpy(all, in, sizeof(tl_tensor *) * (size_t)nin);
-    TL_ISA(tl_map_job_init)(&j, loop, all, to, compute, at);
-    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
-    return TL_OK;
+    return run_loop(k, op, loop, all, to, compute, at);
 }
 
 tl_status TL_ISA(tl_cpu_map_grad)(tl_kernel_ctx *k, tl_op op, int which,
@@ -112,18 +182,15 @@ tl_status TL_ISA(tl_cpu_map_grad)(tl_kernel_ctx *k, tl_op op, int which,
     tl_dtype compute = tl_dtype_arith(dx->dtype);
     tl_map_loop *loop = loops_of(compute)->grad[op][which];
     tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
-    tl_map_job j;
 
     TL_CHECK(loop != NULL);
     memcpy(all, in, sizeof(tl_tensor *) * (size_t)nin);
     all[TL_MAP_Y] = y;
     all[TL_MAP_G] = g;
-    TL_ISA(tl_map_job_init)(&j, loop, all, dx, compute, at);
-    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
-    return TL_OK;
+    return run_loop(k, op, loop, all, dx, compute, at);
 }
 
-/* ---- cast -------------------------------------------------------------- */
+/* ---- cast --------------------------------------------------------------- */
 
 #define IDENTITY(width, type)                                                \
     static void identity_##width(int64_t n, const void *const *in, void *to, \
@@ -186,19 +253,16 @@ tl_status TL_ISA(tl_cpu_cast)(tl_kernel_ctx *k, tl_op op,
 {
     tl_tensor *all[TL_MAP_OPERANDS] = {in[0]}, *to = out[0];
     tl_dtype compute = halfway(in[0]->dtype, to->dtype);
-    tl_map_job j;
 
     (void)nin;
     (void)nout;
+    if (in[0]->dtype == to->dtype) {
+        tl_cpu_copy_tensor(k, to, in[0]);
+        return TL_OK;
+    }
     if (tl_dtype_is_float(in[0]->dtype)
         && tl_dtype_kind(to->dtype) == TL_KIND_INT) {
         TL_TRY(check_cast(k, in[0], to));
     }
-    TL_ISA(tl_map_job_init)(&j, identity(compute), all, to, compute, at);
-    if (compute != to->dtype && to->dtype == TL_bool) {
-        j.unstage = TL_ISA(tl_stage)(compute, TL_bool);
-        j.longest = TL_TILE_BYTES / j.width;
-    }
-    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
-    return TL_OK;
+    return run_loop(k, op, identity(compute), all, to, compute, at);
 }

@@ -26,8 +26,8 @@ static void operand_strides(tl_map_operand *o, const tl_tensor *t,
     }
 }
 
-static void operand_init(tl_map_operand *o, const tl_tensor *t, const tl_tensor *to,
-                         tl_dtype dtype)
+static void operand_init(tl_map_operand *o, const tl_tensor *t,
+                         const tl_tensor *to, tl_dtype dtype)
 {
     o->data = tl_tensor_data(t);
     o->width = (int)tl_dtype_size(t->dtype);
@@ -92,8 +92,8 @@ static void merge_axes(tl_map_job *j, const tl_tensor *to)
 /* ---- pieces ------------------------------------------------------------ */
 
 /* The n elements from coordinates `at` on, row by row, into `tile`. */
-static void gather(const tl_map_job *j, const tl_map_operand *o, const int64_t *at,
-                   int64_t n, char *tile)
+static void gather(const tl_map_job *j, const tl_map_operand *o,
+                   const int64_t *at, int64_t n, char *tile)
 {
     int64_t index[TL_MAX_RANK], offset = 0;
     int last = j->rank - 1;
@@ -118,7 +118,8 @@ static void gather(const tl_map_job *j, const tl_map_operand *o, const int64_t *
     }
 }
 
-static int64_t offset_of(const tl_map_job *j, const tl_map_operand *o, const int64_t *at)
+static int64_t offset_of(const tl_map_job *j, const tl_map_operand *o,
+                         const int64_t *at)
 {
     int64_t offset = 0;
 
@@ -129,13 +130,15 @@ static int64_t offset_of(const tl_map_job *j, const tl_map_operand *o, const int
 }
 
 /* Where the loop finds the n elements at `pos` of operand `o`. */
-static const void *piece(const tl_map_job *j, const tl_map_operand *o, int64_t pos,
-                         const int64_t *at, int64_t n, char *tile)
+static const void *piece(const tl_map_job *j, const tl_map_operand *o,
+                         int64_t pos, const int64_t *at, int64_t n,
+                         char *tile)
 {
     const int last = j->rank - 1;
 
     switch (o->layout) {
     case TL_LAYOUT_SCALAR:
+    case TL_LAYOUT_PERIODIC:
         return tile; /* filled once */
     case TL_LAYOUT_DIRECT:
         if (!o->converts) {
@@ -178,6 +181,20 @@ static int64_t piece_length(const tl_map_job *j, int64_t pos, int64_t hi,
     return n;
 }
 
+/* Fill the tile of an operand that has the same elements in each piece. */
+static void fill_once(const tl_map_job *j, const tl_map_operand *o,
+                      int64_t n, char *tile)
+{
+    const int64_t first[TL_MAX_RANK] = {0};
+
+    n = n < j->longest ? n : j->longest;
+    if (o->layout == TL_LAYOUT_SCALAR) {
+        o->stage(n, o->data, 0, tile);
+    } else if (o->layout == TL_LAYOUT_PERIODIC) {
+        gather(j, o, first, n, tile);
+    }
+}
+
 /* Elements lo .. hi of the result. */
 static void run_range(const tl_map_job *j, int64_t lo, int64_t hi)
 {
@@ -187,12 +204,9 @@ static void run_range(const tl_map_job *j, int64_t lo, int64_t hi)
     const void *in[TL_MAP_OPERANDS];
 
     for (int i = 0; i < TL_MAP_OPERANDS; i++) {
-        const tl_map_operand *o = &j->in[i];
-
         in[i] = tile[i];
-        if (o->data != NULL && o->layout == TL_LAYOUT_SCALAR) {
-            o->stage(j->longest < hi - lo ? j->longest : hi - lo, o->data, 0,
-                     tile[i]);
+        if (j->in[i].data != NULL) {
+            fill_once(j, &j->in[i], hi - lo, tile[i]);
         }
     }
     for (int64_t pos = lo; pos < hi; pos += n) {
@@ -233,7 +247,8 @@ void TL_ISA(tl_map_job_run)(tl_kernel_ctx *k, tl_map_job *j, double ns)
         run_range(j, 0, j->n);
         return;
     }
-    j->chunk = (tl_ceil_div(j->n, ntasks) + ALIGN - 1) / ALIGN * ALIGN;
+    j->chunk = ALIGN * j->period;
+    j->chunk *= tl_ceil_div(j->n, ntasks * j->chunk);
     tl_threads_run(k->threads, tl_ceil_div(j->n, j->chunk), run_task, j);
 }
 
@@ -251,20 +266,51 @@ static bool tiled(const tl_map_job *j)
     return res;
 }
 
+/* Is every row of the merged axes the same? */
+static bool is_periodic(const tl_map_job *j, const tl_map_operand *o)
+{
+    for (int i = 0; i < j->rank - 1; i++) {
+        if (o->stride[i] != 0) {
+            return false;
+        }
+    }
+    return j->rank > 1 && j->size[j->rank - 1] < LONG_ROW;
+}
+
+static bool any_nested(const tl_map_job *j)
+{
+    for (int i = 0; i < TL_MAP_OPERANDS; i++) {
+        if (j->in[i].data != NULL && j->in[i].layout == TL_LAYOUT_NESTED) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Operands are set; find axes and pieces. */
 static void set_pieces(tl_map_job *j, const tl_tensor *to)
 {
-    for (int i = 0; i < TL_MAP_OPERANDS; i++) {
-        const tl_map_operand *o = &j->in[i];
-
-        j->nested |= o->data != NULL && o->layout == TL_LAYOUT_NESTED;
-    }
     j->rank = 1;
     j->size[0] = j->n;
+    j->period = 1;
+    j->nested = any_nested(j);
     if (j->nested) {
         merge_axes(j, to);
+        for (int i = 0; i < TL_MAP_OPERANDS; i++) {
+            tl_map_operand *o = &j->in[i];
+
+            if (o->data != NULL && o->layout == TL_LAYOUT_NESTED
+                && is_periodic(j, o)) {
+                o->layout = TL_LAYOUT_PERIODIC;
+                j->period = j->size[j->rank - 1];
+            }
+        }
+        j->nested = any_nested(j);
     }
-    j->longest = tiled(j) ? TL_TILE_BYTES / j->width : j->n;
+    j->longest = j->n;
+    if (tiled(j)) {
+        j->longest = TL_TILE_BYTES / j->width / j->period * j->period;
+    }
 }
 
 void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
@@ -276,7 +322,6 @@ void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
 
     j->loop = loop;
     j->p = at == NULL ? no_attributes : at->f;
-    j->nested = false;
     j->to = tl_tensor_data(to);
     j->to_width = (int)tl_dtype_size(to->dtype);
     j->width = (int)tl_dtype_size(compute);
@@ -303,15 +348,15 @@ int64_t TL_ISA(tl_map_find)(const tl_tensor *t, tl_tensor *to, double lo,
     tl_map_job j;
 
     TL_ISA(tl_map_job_init)(&j, NULL, in, to, TL_f64, NULL);
-    j.longest = TL_TILE_BYTES / (int64_t)sizeof(double);
+    if (j.longest > TL_TILE_BYTES / (int64_t)sizeof(double)) {
+        j.longest = TL_TILE_BYTES / (int64_t)sizeof(double);
+    }
+    fill_once(&j, &j.in[0], j.n, (char *)tile);
     for (int64_t pos = 0; pos < j.n; pos += n) {
         const double *v;
         int64_t bad = 0;
 
         n = piece_length(&j, pos, j.n, at);
-        if (j.in[0].layout == TL_LAYOUT_SCALAR) {
-            j.in[0].stage(n, j.in[0].data, 0, tile);
-        }
         v = piece(&j, &j.in[0], pos, at, n, (char *)tile);
         for (int64_t i = 0; i < n; i++) {
             bad += (v[i] >= lo && v[i] < above) != outside;

@@ -17,7 +17,8 @@
 typedef enum tl_map_layout {
     TL_LAYOUT_DIRECT, /* as the result */
     TL_LAYOUT_SCALAR, /* one element for all */
-    TL_LAYOUT_NESTED  /* strides */
+    TL_LAYOUT_PERIODIC, /* every row the same, and short */
+    TL_LAYOUT_NESTED    /* strides */
 } tl_map_layout;
 
 typedef struct tl_map_operand {
@@ -40,6 +41,7 @@ typedef struct tl_map_job {
     bool nested;          /* some operand is */
     int64_t n, longest;   /* elements, and those of a piece */
     int64_t chunk;        /* those of a task */
+    int64_t period;       /* pieces begin at multiples of it */
     int rank;             /* of the merged axes; at least 1 */
     int64_t size[TL_MAX_RANK];
 } tl_map_job;

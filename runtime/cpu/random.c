@@ -6,7 +6,7 @@
  * Compiled twice (isa.h); words and normals have the same bits in both. */
 #include <math.h>
 
-#include "runtime/base/check.h"
+#include "runtime/base/rng_wide.h"
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/fill.h"
 #include "runtime/cpu/isa.h"
@@ -14,38 +14,13 @@
 #include "runtime/cpu/map_job.h"
 #include "runtime/cpu/scalar.h"
 
-/* Words 4 * block .. of a lane; four a block, all rounds in one loop so that
- * it becomes vector code. */
+/* The words of blocks block .. of a lane, eight blocks at a time: `words` has
+ * room for a multiple of 32. */
 static void fill_words(const tl_rng_lane *lane, uint64_t block,
                        int64_t nblocks, uint32_t *words)
 {
-    const tl_rng_lane l = *lane;
-
-    TL_INDEPENDENT
-    for (int64_t i = 0; i < nblocks; i++) {
-        uint64_t counter = block + (uint64_t)i;
-        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32);
-        uint32_t c2 = l.high[0], c3 = l.high[1];
-        uint32_t k0 = l.key[0], k1 = l.key[1];
-
-#define ROUND                                                                \
-    {                                                                        \
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0;                            \
-        uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;                            \
-                                                                             \
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;                                 \
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;                                 \
-        c1 = (uint32_t)p1;                                                   \
-        c3 = (uint32_t)p0;                                                   \
-        k0 += 0x9E3779B9u;                                                   \
-        k1 += 0xBB67AE85u;                                                   \
-    }
-        ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND
-#undef ROUND
-        words[4 * i] = c0;
-        words[4 * i + 1] = c1;
-        words[4 * i + 2] = c2;
-        words[4 * i + 3] = c3;
+    for (int64_t i = 0; i < nblocks; i += TL_RNG_WIDE) {
+        tl_rng_wide(words + 4 * i, lane, block + (uint64_t)i);
     }
 }
 
@@ -118,7 +93,7 @@ tl_status TL_ISA(tl_cpu_rand)(tl_kernel_ctx *k, tl_op op,
 static void fill_normal_f32(const void *arg, int64_t pos, int64_t n,
                             void *tile)
 {
-    uint32_t words[TL_FILL_TILE + 4];
+    uint32_t words[TL_FILL_TILE];
     const uniform *u = arg;
     float *v = tile;
     int64_t pairs = (n + 1) / 2;
@@ -147,7 +122,7 @@ static void fill_normal_f32(const void *arg, int64_t pos, int64_t n,
 static void fill_normal_f64(const void *arg, int64_t pos, int64_t n,
                             void *tile)
 {
-    uint32_t words[2 * TL_FILL_TILE + 4];
+    uint32_t words[2 * TL_FILL_TILE];
     const uniform *u = arg;
     double *v = tile;
 

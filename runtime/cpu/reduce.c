@@ -228,17 +228,30 @@ typedef struct search {
     int64_t n, groups, batch;
 } search;
 
-/* The first place of the best value (or of the first NaN, which is it). */
+/* The first place of the best value (or of the first NaN, which is it).
+ * Groups of 32 are looked through for a hit before the hit is looked for. */
 #define SEARCH(suffix, type)                                                 \
     static int64_t first_##suffix(const void *row, int64_t n, type best)     \
     {                                                                        \
         const type *x = row;                                                 \
         int64_t i = 0;                                                       \
+                                                                             \
+        for (; i + 32 <= n; i += 32) {                                       \
+            int hits = 0;                                                    \
+                                                                             \
+            for (int j = 0; j < 32; j++) {                                   \
+                hits |= x[i + j] == best || x[i + j] != x[i + j];            \
+            }                                                                \
+            if (hits != 0) {                                                 \
+                break;                                                       \
+            }                                                                \
+        }                                                                    \
         while (i < n && x[i] != best && x[i] == x[i]) {                      \
             i++;                                                             \
         }                                                                    \
         return i;                                                            \
     }                                                                        \
+                                                                             \
     static void along_##suffix(const search *s, int64_t offset, int64_t at)  \
     {                                                                        \
         double tile[TL_LEAF];                                                \

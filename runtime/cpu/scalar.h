@@ -483,14 +483,14 @@ static inline float tl_tan_f32(float x)
 /* Cephes, tanhf: a polynomial below 0.625, else by exp(2x). */
 static inline float tl_tanh_f32(float x)
 {
-    float a = tl_abs_f32(x), z = x * x, p = -5.70498872745e-3f;
+    float a = tl_abs_f32(x), z = a * a, p = -5.70498872745e-3f;
     float big = 1 - 2 / (tl_exp_f32(a + a) + 1);
 
     p = p * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
-    return a < 0.625f ? p * z * x + x : tl_sign_of_f32(big, x);
+    return tl_sign_of_f32(a < 0.625f ? p * z * a + a : big, x);
 }
 
 static inline float tl_sigmoid_f32(float x)

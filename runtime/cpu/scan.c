@@ -160,6 +160,44 @@ static void load_part(const scan *s, const tl_tensor *t, int64_t offset,
                                stride, values);
 }
 
+/* acc goes through v[0 .. n), step by step (from the end: step = -1), and
+ * leaves its values there; u and v are the first of them. */
+static void run_part(tl_op op, int64_t n, int64_t step, const double *u,
+                     double *v, double *acc)
+{
+    double s = *acc;
+
+    switch (op) {
+    case TL_OP_cumsum:
+        for (int64_t i = 0; i < n; i++, v += step) {
+            *v = s += *v;
+        }
+        break;
+    case TL_OP_cumprod:
+        for (int64_t i = 0; i < n; i++, v += step) {
+            *v = s *= *v;
+        }
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++, v += step, u += step) {
+            *v = s = *u + *v * s;
+        }
+    }
+    *acc = s;
+}
+
+static void run_part_i(tl_op op, int64_t n, int64_t step, int64_t *v,
+                       int64_t *acc)
+{
+    uint64_t s = (uint64_t)*acc;
+
+    for (int64_t i = 0; i < n; i++, v += step) {
+        s = op == TL_OP_cumsum ? s + (uint64_t)*v : s * (uint64_t)*v;
+        *v = (int64_t)s;
+    }
+    *acc = (int64_t)s;
+}
+
 /* A single line, innermost: parts of it through tiles.  `a` has a place more
  * for a[i + 1]. */
 static void scan_row(const scan *s, int64_t outer)
@@ -181,22 +219,17 @@ static void scan_row(const scan *s, int64_t outer)
         int64_t lo = (s->reverse ? parts - 1 - part : part) * PART;
         int64_t n = s->n - lo < PART ? s->n - lo : PART;
         int64_t more = lo + n + ahead <= s->n ? ahead : 0;
+        int64_t first = s->reverse ? n - 1 : 0, step = s->reverse ? -1 : 1;
 
         a.f[n] = 0;
         load_part(s, s->a, off_a, lo, n + more, &a);
-        if (s->op == TL_OP_linrec) {
-            load_part(s, s->u, off_u, lo, n, u);
-        }
-        for (int64_t step = 0; step < n; step++) {
-            int64_t i = s->reverse ? n - 1 - step : step;
-
-            if (s->acc == TL_i64) {
-                accumulate_i(s, 1, &a.i[i], &acc.i);
-                a.i[i] = acc.i;
-            } else {
-                accumulate_f(s, 1, &a.f[i + ahead], &u[i], &acc.f);
-                a.f[i + ahead] = acc.f;
+        if (s->acc == TL_i64) {
+            run_part_i(s->op, n, step, a.i + first, &acc.i);
+        } else {
+            if (s->op == TL_OP_linrec) {
+                load_part(s, s->u, off_u, lo, n, u);
             }
+            run_part(s->op, n, step, u + first, a.f + first + ahead, &acc.f);
         }
         store(s, outer * s->n + lo, n,
               s->acc == TL_i64 ? (void *)a.i : (void *)(a.f + ahead));

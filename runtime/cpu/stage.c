@@ -88,7 +88,8 @@ FROM_FLOAT(f64, double)
 /* ---- 16-bit floats ----------------------------------------------------- */
 
 /* Double to float, to odd: a later rounding to 16 bits is then the right one
- * (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+ * (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
+ * 2008). */
 static inline float to_odd(double d)
 {
     float f = (float)d;

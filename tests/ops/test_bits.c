@@ -156,7 +156,7 @@ Test(bits, both_builds_of_draws_agree)
 }
 #endif
 
-/* ---- threads ------------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------ */
 
 /* The result of a row on large inputs, with `threads` threads. */
 static tl_tensor *threaded(tl_op op, int threads, uint16_t axes)

@@ -8,7 +8,7 @@
 
 TestSuite(gradients, .init = rt_setup, .fini = rt_teardown, .timeout = 120);
 
-/* ---- the function under test ------------------------------------------------- */
+/* ---- the function under test -------------------------------------------- */
 
 typedef struct subject {
     tl_op op;
@@ -85,7 +85,7 @@ static void check(subject *s, tl_tensor **in, int n, const char *what)
     }
 }
 
-/* ---- elementwise rows ----------------------------------------------------------- */
+/* ---- elementwise rows --------------------------------------------------- */
 
 static void check_map(tl_op op, arrangement how, int rank,
                       const int64_t *const size[3], const char *what)
@@ -153,7 +153,7 @@ Test(gradients, elementwise_rows_that_broadcast)
     }
 }
 
-/* ---- reductions and scans --------------------------------------------------------- */
+/* ---- reductions and scans ----------------------------------------------- */
 
 static void check_axes(tl_op op, tl_attrs at, arrangement how, int rank,
                        const int64_t *size, int nin, const char *what)
@@ -247,7 +247,7 @@ Test(gradients, dropout_passes_its_mask)
     check_axes(TL_OP_dropout, at, TRANSPOSED, 2, DIMS(5, 7), 1, "transposed");
 }
 
-/* ---- gradients by value -------------------------------------------------------------- */
+/* ---- gradients by value ------------------------------------------------- */
 
 /* Gradient of sum(op(x)) with respect to x. */
 static tl_tensor *gradient_of(tl_op op, const tl_attrs *at, tl_tensor *x)

@@ -225,7 +225,7 @@ Test(values, size_1_and_missing_axes_stretch)
     }
 }
 
-/* ---- chosen values ---------------------------------------------------------- */
+/* ---- chosen values ------------------------------------------------------ */
 
 static double value_of(tl_op op, tl_dtype dtype, double a, double b)
 {
@@ -310,7 +310,7 @@ Test(values, gelu_keeps_its_digits_far_out)
                        1e-7);
 }
 
-/* ---- refusals ------------------------------------------------------------------ */
+/* ---- refusals ----------------------------------------------------------- */
 
 static void refuses(tl_op op, tl_tensor *a, tl_tensor *b, const tl_attrs *at,
                     tl_code code, const char *message)
@@ -367,7 +367,7 @@ Test(values, casts_of_what_has_no_form_are_refused)
             "value at [1] has no u8 form");
 }
 
-/* ---- casts ------------------------------------------------------------------------ */
+/* ---- casts -------------------------------------------------------------- */
 
 Test(values, casts_convert_between_all_dtypes)
 {

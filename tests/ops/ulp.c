@@ -54,16 +54,26 @@ static float reciprocal_root(float x)
 enum { BLOCK = 1024 };
 
 #define UNARY(X)                                                             \
-    X(exp, tl_exp_f32, exp) X(exp2, tl_exp2_f32, exp2)                       \
-    X(expm1, tl_expm1_f32, expm1) X(log, tl_log_f32, log)                    \
-    X(log2, tl_log2_f32, log2) X(log1p, tl_log1p_f32, log1p)                 \
-    X(sin, tl_sin_f32, sin) X(cos, tl_cos_f32, cos) X(tan, tl_tan_f32, tan)  \
-    X(tanh, tl_tanh_f32, tanh) X(sigmoid, tl_sigmoid_f32, ref_sigmoid)       \
-    X(erf, tl_erf_f32, erf) X(erfc, tl_erfc_f32, erfc)                       \
-    X(normcdf, tl_normcdf_f32, ref_normcdf) X(gelu, tl_gelu_f32, ref_gelu)          \
-    X(gelu_tanh, tl_gelu_tanh_f32, ref_gelu_tanh) X(silu, tl_silu_f32, ref_silu)    \
+    X(exp, tl_exp_f32, exp)                                                  \
+    X(exp2, tl_exp2_f32, exp2)                                               \
+    X(expm1, tl_expm1_f32, expm1)                                            \
+    X(log, tl_log_f32, log)                                                  \
+    X(log2, tl_log2_f32, log2)                                               \
+    X(log1p, tl_log1p_f32, log1p)                                            \
+    X(sin, tl_sin_f32, sin)                                                  \
+    X(cos, tl_cos_f32, cos)                                                  \
+    X(tan, tl_tan_f32, tan)                                                  \
+    X(tanh, tl_tanh_f32, tanh)                                               \
+    X(sigmoid, tl_sigmoid_f32, ref_sigmoid)                                  \
+    X(erf, tl_erf_f32, erf)                                                  \
+    X(erfc, tl_erfc_f32, erfc)                                               \
+    X(normcdf, tl_normcdf_f32, ref_normcdf)                                  \
+    X(gelu, tl_gelu_f32, ref_gelu)                                           \
+    X(gelu_tanh, tl_gelu_tanh_f32, ref_gelu_tanh)                            \
+    X(silu, tl_silu_f32, ref_silu)                                           \
     X(rsqrt, reciprocal_root, ref_rsqrt)                                     \
-    X(floor, tl_floor_f32, floor) X(ceil, tl_ceil_f32, ceil)                 \
+    X(floor, tl_floor_f32, floor)                                            \
+    X(ceil, tl_ceil_f32, ceil)                                               \
     X(round, tl_round_f32, rint)
 
 #define LOOP(name, fn, ref)                                                  \
