@@ -481,15 +481,18 @@ tl_status tl_make_fn(tl_eval *ev, const tl_funcdef *code, tl_value *out)
     }
     fn->code = code;
     fn->ns = ev->frame->ns;
-    fn->self = ev->frame->self;
-    if (fn->self != NULL) {
-        fn->self->obj.refs++;
-    }
     fn->ncaptures = code->ncaptures;
     for (uint32_t i = 0; i < code->ncaptures; i++) {
         fn->captures[i] = captured(ev, &code->captures[i].outer);
     }
     *out = tl_obj_value_take(fn);
+    if (ev->frame->fn->kind == TL_FUNC_MODULE) {
+        return tl_module_cut_captures(ev, ev->frame->self, out);
+    }
+    fn->self = ev->frame->self;
+    if (fn->self != NULL) {
+        fn->self->obj.refs++;
+    }
     return TL_OK;
 }
 

@@ -4,9 +4,11 @@
  * The constructor runs in a frame whose slot 0 is the unfinished instance;
  * from its return on only cells change, so references go down and never back.
  *
- * A function kept in a field may have captured the instance itself, which
- * would be a cycle.  Such a field keeps a copy with a hole (HOLE) in place of
- * the instance; reading the field gives a copy with the hole filled. */
+ * A function made in the constructor may capture the instance, which would be
+ * a cycle once a field, a child or a cell keeps it.  It gets a view instead:
+ * an instance with the fields set so far, sharing cells and children.  A
+ * function that is itself a field is kept with a hole in place of the view;
+ * reading the field gives a copy with the hole filled by the instance. */
 #include "interp/module.h"
 
 #include <stdio.h>
@@ -62,19 +64,19 @@ static bool is_hole(tl_value v)
     return v.tag == TL_V_BUILTIN && !v.builtin;
 }
 
-static bool is_instance(tl_value v, const tl_module *m)
+static bool is_view(tl_value v, const tl_module *m)
 {
-    return v.tag == TL_V_MODULE && v.module == m;
+    return v.tag == TL_V_MODULE && v.module->view_of == m;
 }
 
-static bool captures(const tl_fn *fn, const tl_module *m)
+static bool captures_view(const tl_fn *fn, const tl_module *m)
 {
     for (size_t i = 0; i < fn->ncaptures; i++) {
-        if (is_instance(fn->captures[i], m)) {
+        if (is_view(fn->captures[i], m)) {
             return true;
         }
     }
-    return fn->self == m;
+    return false;
 }
 
 static bool has_hole(const tl_fn *fn)
@@ -87,10 +89,11 @@ static bool has_hole(const tl_fn *fn)
     return false;
 }
 
-/* A copy of `fn` in which captures equal to `from` are `to`. */
-static tl_status fn_replace(tl_eval *ev, const tl_fn *fn, tl_value from,
-                            tl_value to, tl_module *self, tl_value *out)
+/* A copy of `fn`: with holes in place of views of `m`, or filled by it. */
+static tl_status fn_copy(tl_eval *ev, const tl_fn *fn, tl_module *m,
+                         bool fill, tl_value *out)
 {
+    tl_value self = {.tag = TL_V_MODULE, .module = m};
     tl_fn *copy = tl_obj_new(
         TL_V_FN, sizeof(*fn) + fn->ncaptures * sizeof(tl_value), ev->diag);
 
@@ -99,68 +102,75 @@ static tl_status fn_replace(tl_eval *ev, const tl_fn *fn, tl_value from,
     }
     copy->code = fn->code;
     copy->ns = fn->ns;
-    copy->self = self;
-    if (self) {
-        self->obj.refs++;
-    }
     copy->ncaptures = fn->ncaptures;
     for (size_t i = 0; i < fn->ncaptures; i++) {
         tl_value c = fn->captures[i];
-        bool same = is_hole(from) ? is_hole(c)
-                                  : is_instance(c, from.module);
 
-        copy->captures[i] = tl_ref(same ? to : c);
+        if (fill) {
+            copy->captures[i] = tl_ref(is_hole(c) ? self : c);
+        } else {
+            copy->captures[i] = is_view(c, m) ? hole() : tl_ref(c);
+        }
+    }
+    if (fill) {
+        copy->self = tl_ref(self).module;
     }
     *out = tl_obj_value_take(copy);
     return TL_OK;
 }
 
-/* What field keeps of `v`, which is taken. */
+/* What a field keeps of `v`, which is taken. */
 static tl_status make_hole_take(tl_eval *ev, tl_module *m, tl_value v,
                                 tl_value *out)
 {
-    tl_value self = {.tag = TL_V_MODULE, .module = m};
     tl_status st;
 
-    if (v.tag != TL_V_FN || !captures(v.fn, m)) {
+    if (v.tag != TL_V_FN || !captures_view(v.fn, m)) {
         *out = v;
         return TL_OK;
     }
-    st = fn_replace(ev, v.fn, self, hole(),
-                    v.fn->self == m ? NULL : v.fn->self, out);
+    st = fn_copy(ev, v.fn, m, false, out);
     tl_unref(v);
     return st;
 }
 
-/* The same for an initialiser, which is kept by a cell: the cell does not know
- * its module, so the function gets a second instance with the fields set so
- * far, which are all that it can name. */
-static tl_status cut_self_take(tl_eval *ev, tl_module *m, tl_value v,
-                               tl_value *out)
+static tl_status view_new(tl_eval *ev, tl_module *m, tl_value *out)
 {
-    tl_value self = {.tag = TL_V_MODULE, .module = m}, to;
-    tl_module *copy;
-    tl_status st;
+    tl_module *view;
 
-    if (v.tag != TL_V_FN || !captures(v.fn, m)) {
-        *out = v;
-        return TL_OK;
-    }
-    st = instance_new(ev, m->cls, &copy);
-    if (st != TL_OK) {
-        tl_unref(v);
-        return st;
-    }
+    TL_TRY(instance_new(ev, m->cls, &view));
     for (uint32_t i = 0; i < tl_module_def(m)->nfields; i++) {
-        copy->fields[i] = tl_ref(m->fields[i]);
+        view->fields[i] = tl_ref(m->fields[i]);
     }
-    copy->ready = true;
-    to = tl_obj_value_take(copy);
-    st = fn_replace(ev, v.fn, self, to, v.fn->self == m ? NULL : v.fn->self,
-                    out);
-    tl_unref(to);
-    tl_unref(v);
-    return st;
+    view->ready = true;
+    view->view_of = m;
+    *out = tl_obj_value_take(view);
+    return TL_OK;
+}
+
+tl_status tl_module_cut_captures(tl_eval *ev, tl_module *m, tl_value *fn)
+{
+    tl_value view = tl_empty();
+
+    for (size_t i = 0; i < fn->fn->ncaptures; i++) {
+        tl_value *c = &fn->fn->captures[i];
+
+        if (c->tag != TL_V_MODULE || c->module != m) {
+            continue;
+        }
+        if (view.tag == TL_V_EMPTY) {
+            tl_status st = view_new(ev, m, &view);
+
+            if (st != TL_OK) {
+                tl_drop(fn);
+                return st;
+            }
+        }
+        tl_unref(*c);
+        *c = tl_ref(view);
+    }
+    tl_unref(view);
+    return TL_OK;
 }
 
 /* ---- construction ------------------------------------------------------ */
@@ -322,8 +332,8 @@ static tl_status start_cell_take(tl_eval *ev, const cell_decl *d,
 }
 
 /* Make the cell of `d`, whose value is `v` (taken; EMPTY: none given). */
-static tl_status make_cell_take(tl_eval *ev, tl_module *m,
-                                const cell_decl *d, tl_value v, tl_value *out)
+static tl_status make_cell_take(tl_eval *ev, const cell_decl *d, tl_value v,
+                                tl_value *out)
 {
     tl_cell_hold hold = hold_of(d->type);
     tl_cell_kind kind = hold >= TL_HOLD_INT ? TL_CELL_HOST : d->kind;
@@ -348,7 +358,6 @@ static tl_status make_cell_take(tl_eval *ev, tl_module *m,
         tl_value given = v;
 
         v = tl_empty();
-        TL_GOTO(st, cut_self_take(ev, m, given, &given));
         TL_GOTO(st, start_cell_take(ev, d, cell, given));
     }
     *out = tl_obj_value_take(cell);
@@ -371,7 +380,7 @@ static tl_status run_cell(tl_eval *ev, tl_module *m, const cell_decl *d)
     if (v.tag == TL_V_NONE && d->type && d->type->kind == TL_AST_TYPE_OPT) {
         field = v; /* no cell: m.f is none */
     } else {
-        TL_TRY(make_cell_take(ev, m, d, v, &field));
+        TL_TRY(make_cell_take(ev, d, v, &field));
     }
     v = m->fields[d->target->ref.index];
     m->fields[d->target->ref.index] = field;
@@ -588,10 +597,7 @@ tl_status tl_module_get_field(tl_eval *ev, tl_module *m, uint32_t index,
                        f->name->text, tl_class_name(m->cls));
     }
     if (v.tag == TL_V_FN && has_hole(v.fn)) {
-        tl_value self = {.tag = TL_V_MODULE, .module = m};
-
-        return fn_replace(ev, v.fn, hole(), self,
-                          v.fn->self ? v.fn->self : m, out);
+        return fn_copy(ev, v.fn, m, true, out);
     }
     *out = tl_ref(v);
     return TL_OK;

@@ -95,6 +95,7 @@ struct tl_module {
     int8_t forced;  /* with mode(...): 0 none, 1 eval, 2 train */
     bool ready;     /* the constructor has returned */
     uint64_t serial; /* distinct for every instance of a context */
+    const tl_module *view_of; /* of a view: the instance, to compare with */
     tl_value fields[]; /* cls->code->module->nfields; EMPTY for methods */
 };
 
@@ -106,6 +107,12 @@ struct tl_select {
 };
 
 /* ---- construction ------------------------------------------------------ */
+
+/* A function made in the constructor of `m`: where it has captured `m` it gets
+ * a view, a second instance with the fields set so far (all that the function
+ * can name), so that no reference leads back.  *fn is released on failure. */
+TL_MUST_USE tl_status tl_module_cut_captures(tl_eval *ev, tl_module *m,
+                                             tl_value *fn);
 
 /* Call a module definition: a new instance. `self` in the constructor's frame
  * is the unfinished instance; statements other than CELL and DECL are run by

@@ -284,7 +284,21 @@ static bool all_made(const copier *c, tl_value v)
     return found;
 }
 
-/* A function in a field: the modules that it captured. */
+/* The copy of a captured value. */
+static tl_status redirect_capture(copier *c, tl_value v, tl_value *out)
+{
+    const tl_module *of = v.tag == TL_V_MODULE ? v.module->view_of : NULL;
+    tl_module *to = of ? tl_map_get(&c->made, of, NULL) : NULL;
+
+    if (!to) {
+        return all_made(c, v) ? redirect(c, v, out)
+                              : (*out = tl_ref(v), TL_OK);
+    }
+    TL_TRY(copy_value(c, v, out)); /* a view of a copied instance */
+    out->module->view_of = to;
+    return TL_OK;
+}
+
 static tl_status redirect_fn(copier *c, const tl_fn *fn, tl_value *out)
 {
     tl_fn *copy = tl_obj_new(
@@ -304,17 +318,65 @@ static tl_status redirect_fn(copier *c, const tl_fn *fn, tl_value *out)
     *out = tl_obj_value_take(copy);
     for (size_t i = 0; i < fn->ncaptures; i++) {
         tl_value v;
+        tl_status st = redirect_capture(c, fn->captures[i], &v);
 
-        if (!all_made(c, fn->captures[i])) {
-            copy->captures[copy->ncaptures++] = tl_ref(fn->captures[i]);
-            continue;
-        }
-        if (redirect(c, fn->captures[i], &v) != TL_OK) {
+        if (st != TL_OK) {
             tl_drop(out);
-            return TL_ERR_MEMORY;
+            return st;
         }
         copy->captures[copy->ncaptures++] = v;
     }
+    return TL_OK;
+}
+
+static bool is_list(tl_value v)
+{
+    return v.tag == TL_V_LIST || v.tag == TL_V_TUPLE;
+}
+
+/* Is there a function in it? */
+static bool holds_functions(tl_value v, int depth)
+{
+    if (v.tag == TL_V_FN) {
+        return true;
+    }
+    for (size_t i = 0; is_list(v) && depth < MAX_DEPTH && i < v.seq->len;
+         i++) {
+        if (holds_functions(v.seq->items[i], depth + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Functions, and lists of them; other values stay. */
+static tl_status redirect_functions(copier *c, tl_value v, tl_value *out)
+{
+    tl_value list, item;
+    tl_tag tag = v.tag;
+
+    if (v.tag == TL_V_FN) {
+        return redirect_fn(c, v.fn, out);
+    }
+    if (!holds_functions(v, 0)) {
+        *out = tl_ref(v);
+        return TL_OK;
+    }
+    TL_TRY(tl_seq_new_take(&list, TL_V_LIST, NULL, 0, c->ev->diag));
+    for (size_t i = 0; i < v.seq->len; i++) {
+        tl_status st = redirect_functions(c, v.seq->items[i], &item);
+
+        if (st == TL_OK) {
+            st = tl_list_push_take(list.seq, item, c->ev->diag);
+        }
+        if (st != TL_OK) {
+            tl_unref(list);
+            return st;
+        }
+    }
+    list.obj->tag = (uint8_t)tag;
+    list.tag = tag;
+    *out = list;
     return TL_OK;
 }
 
@@ -322,8 +384,8 @@ static tl_status redirect_field(copier *c, const tl_fielddef *f, tl_value *v)
 {
     tl_value to;
 
-    if (v->tag == TL_V_FN) {
-        TL_TRY(redirect_fn(c, v->fn, &to));
+    if (holds_functions(*v, 0)) {
+        TL_TRY(redirect_functions(c, *v, &to));
     } else if (tl_field_is_referred(f) ||
                (v->tag == TL_V_CELL && !TL_FIELD_IS_CELL(f->class_))) {
         if (v->tag != TL_V_SELECT && !all_made(c, *v)) {

@@ -367,8 +367,7 @@ tl_status tl_tree_assign(tl_eval *ev, tl_value root, tl_value tree)
     flag = tree.tree->finite; /* borrowed */
     TL_TRY(read_flag(ev, &flag, &skip));
     if (skip) {
-        tl_warn(ev->diag, TL_W0517,
-                ev->frame ? ev->frame->call : (tl_span){0},
+        tl_warn(ev->diag, TL_W0517, ev->rt->span,
                 "step skipped: the gradient is not finite");
         return TL_OK;
     }

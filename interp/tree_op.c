@@ -48,6 +48,7 @@ static tl_status mark_not_finite(tl_eval *ev, tl_tree *tree)
     return TL_OK;
 }
 
+/* E0512 for operands of `what`. */
 static tl_status different(tl_eval *ev, const tl_tree_shape *a,
                            const tl_tree_shape *b, const char *what)
 {
@@ -58,8 +59,9 @@ static tl_status different(tl_eval *ev, const tl_tree_shape *a,
                            what, a->paths[i]->data, b->paths[i]->data);
         }
     }
-    return tl_fail(ev->diag, TL_E0512, "%s: trees of %zu and %zu values", what,
-                   a->len, b->len);
+    return tl_fail(ev->diag, TL_E0512,
+                   "%s: one tree has %zu values, the other %zu", what, a->len,
+                   b->len);
 }
 
 /* ---- map --------------------------------------------------------------- */
@@ -267,7 +269,7 @@ static tl_status check_binary(tl_eval *ev, tl_oper op, tl_value a, tl_value b)
     if (a.tag == TL_V_TREE && b.tag == TL_V_TREE) {
         return tl_tree_shape_same(a.tree->shape, b.tree->shape)
                    ? TL_OK
-                   : different(ev, a.tree->shape, b.tree->shape, "trees");
+                   : different(ev, a.tree->shape, b.tree->shape, tl_op_text(op));
     }
     if (!is_scalar(ev, other)) {
         return tl_fail(ev->diag, TL_E0207,
