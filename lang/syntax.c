@@ -13,93 +13,67 @@
 
 const char *tl_token_text(int token)
 {
-    switch (token) {
-#define KEYWORD(text, TOKEN)                                                 \
-    case T_##TOKEN:                                                          \
-        return "`" text "`";
+    static const struct {
+        int token;
+        const char *text;
+    } rows[] = {
+#define KEYWORD(text, TOKEN) {T_##TOKEN, "`" text "`"},
 #define SOFT(text, TOKEN) KEYWORD(text, TOKEN)
 #include "lang/keywords.def"
-    case 0:
-        return "the end of the file";
-    case T_NEWLINE:
-        return "the end of the line";
-    case T_INDENT:
-        return "an indented block";
-    case T_DEDENT:
-        return "the end of the block";
-    case T_NAME:
-        return "a name";
-    case T_INT:
-    case T_FLOAT:
-        return "a number";
-    case T_STRING:
-    case T_FSTART:
-    case T_FTEXT:
-        return "a string";
-    case T_FEND:
-        return "the end of the string";
-    case T_FOPEN:
-        return "`{`";
-    case T_FCLOSE:
-        return "`}`";
-    case T_FCOLON:
-    case ':':
-        return "`:`";
-    case T_ARROW:
-        return "`->`";
-    case T_FATARROW:
-        return "`=>`";
-    case T_PIPE:
-        return "`|>`";
-    case T_POW:
-        return "`**`";
-    case T_DSLASH:
-        return "`//`";
-    case T_ELLIPSIS:
-        return "`...`";
-    case T_EQ:
-        return "`==`";
-    case T_NE:
-        return "`!=`";
-    case T_LE:
-        return "`<=`";
-    case T_GE:
-        return "`>=`";
-    case ',':
-        return "`,`";
-    case '=':
-        return "`=`";
-    case '(':
-        return "`(`";
-    case ')':
-        return "`)`";
-    case '[':
-        return "`[`";
-    case ']':
-        return "`]`";
-    case '{':
-        return "`{`";
-    case '}':
-        return "`}`";
-    case '.':
-        return "`.`";
-    case '*':
-        return "`*`";
-    case '@':
-        return "`@`";
-    default:
-        return "an operator";
+        {0, "the end of the file"},
+        {T_NEWLINE, "the end of the line"},
+        {T_INDENT, "an indented block"},
+        {T_DEDENT, "the end of the block"},
+        {T_NAME, "a name"},
+        {T_INT, "a number"},
+        {T_FLOAT, "a number"},
+        {T_STRING, "a string"},
+        {T_FSTART, "a string"},
+        {T_FTEXT, "a string"},
+        {T_FEND, "the end of the string"},
+        {T_FOPEN, "`{`"},
+        {T_FCLOSE, "`}`"},
+        {T_FCOLON, "`:`"},
+        {T_ARROW, "`->`"},
+        {T_FATARROW, "`=>`"},
+        {T_PIPE, "`|>`"},
+        {T_POW, "`**`"},
+        {T_ELLIPSIS, "`...`"},
+        {',', "`,`"},
+        {':', "`:`"},
+        {'=', "`=`"},
+        {'(', "`(`"},
+        {')', "`)`"},
+        {'[', "`[`"},
+        {']', "`]`"},
+        {'{', "`{`"},
+        {'}', "`}`"},
+        {'.', "`.`"},
+        {'*', "`*`"},
+        {'@', "`@`"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].token == token) {
+            return rows[i].text;
+        }
     }
+    return "an operator";
 }
 
-static bool wants(const int *wanted, int n, int token)
+static bool among(int token, const int *tokens, size_t n)
 {
-    for (int i = 0; i < n; i++) {
-        if (wanted[i] == token) {
+    for (size_t i = 0; i < n; i++) {
+        if (tokens[i] == token) {
             return true;
         }
     }
     return false;
+}
+
+static bool wants(const int *wanted, int n, int token)
+{
+    return among(token, wanted, (size_t)n);
 }
 
 static bool is_keyword(int token)
@@ -160,49 +134,20 @@ static void add(list *l, const char *text)
     l->n++;
 }
 
-/* Tokens that begin or continue an expression: summed up, never listed. */
+/* Tokens that begin an expression (operand), or go on with one: summed up,
+ * never listed. */
 static bool of_expression(int token, bool operand)
 {
-    if (operand) {
-        switch (token) {
-        case T_INT:
-        case T_FLOAT:
-        case T_STRING:
-        case T_FSTART:
-        case T_NAME:
-        case T_TRUE:
-        case T_FALSE:
-        case T_NONE:
-        case T_ELLIPSIS:
-        case T_NOT:
-        case T_FN:
-        case T_POW:
-        case '(':
-        case '[':
-        case '{':
-        case '+':
-        case '-':
-        case '*':
-            return true;
-        default:
-            return false;
-        }
-    }
-    switch (token) {
-    case ',':
-    case ':':
-    case '=':
-    case ')':
-    case ']':
-    case '}':
-    case T_NEWLINE:
-    case T_FCLOSE:
-    case T_FATARROW:
-    case T_ELSE:
-        return false;
-    default:
-        return true;
-    }
+    static const int begin[] = {
+        T_INT,   T_FLOAT, T_STRING,   T_FSTART, T_NAME, T_TRUE,
+        T_FALSE, T_NONE,  T_ELLIPSIS, T_NOT,    T_FN,   T_POW,
+        '(',     '[',     '{',        '+',      '-',    '*'};
+    static const int end[] = {',', ':', '=',       ')',      ']',
+                              '}', T_NEWLINE, T_FCLOSE, T_FATARROW,
+                              T_ELSE};
+
+    return operand ? among(token, begin, sizeof(begin) / sizeof(begin[0]))
+                   : !among(token, end, sizeof(end) / sizeof(end[0]));
 }
 
 static bool is_soft(int token)
@@ -238,8 +183,7 @@ static void sum_up(list *l, const int *wanted, int n)
             (operators && of_expression(token, false)) ||
             (statement && (token == '=' || token == ',' || token == ':')) ||
             (wants(wanted, n, T_NAME) && is_soft(token)) ||
-            token == T_NAME || (type && (token == '(' || token == T_FN ||
-                                         token == T_NONE))) {
+            token == T_NAME || (type && of_expression(token, true))) {
             continue;
         }
         add(l, tl_token_text(token));

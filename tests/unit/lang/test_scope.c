@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lang/habits.h"
 #include "tests/unit/lang/front.h"
 
 typedef struct form {
@@ -329,6 +330,13 @@ Test(scope, what_may_stand_where)
          "f = a if c else b"},
         {"module M:\n    for i in xs: pass\n", "E0116 2:5 `for`",
          "[... for _ in range(n)]"},
+        {"module M:\n    while x: pass\n", "E0116 2:5 `while`", NULL},
+        {"module M:\n    with x: pass\n", "E0116 2:5 `with`", NULL},
+        {"module M:\n    try: pass\n    catch e: pass\n", "E0116 2:5 `try`",
+         NULL},
+        {"module M:\n    module N: pass\n", "E0116 2:5 `module`", NULL},
+        {"module M:\n    g = grad l wrt x: l = 1\n", "E0116 2:5 `grad`",
+         NULL},
         {"module M:\n    record R:\n        a: int\n", "E0116 2:5", NULL},
         {"x: int", "E0100 1:1 a variable is declared with its value", NULL},
         {"x = 9223372036854775808", "E0108 1:5", "1e20"},
@@ -428,6 +436,17 @@ Test(scope, a_definition_that_is_lost_draws_a_warning)
     cr_expect_eq(front_resolve(&f, "fn h(): pass\nfn h(): pass\n"), TL_OK);
     cr_expect_str_eq(front_errors(&f), "W0230 2:4 `h` is defined twice");
     front_fini(&f);
+}
+
+Test(habits, tables_answer)
+{
+    cr_expect_not_null(tl_habit_import("torch"));
+    cr_expect_null(tl_habit_import("nn"));
+    cr_expect_not_null(tl_habit_attr("item"));
+    cr_expect_null(tl_habit_attr("weight"));
+    cr_expect(!tl_habit_attr_always("item"));
+    cr_expect_str_eq(tl_habit_method("append"), "xs += [v]");
+    cr_expect_null(tl_habit_method("split"));
 }
 
 /* ---- decorators ---------------------------------------------------------- */

@@ -156,6 +156,9 @@ Test(syntax, targets)
         {"*a, *b = c", "E0114 1:5 two starred", NULL},
         {"f() += 1", "E0114 1:1", NULL},
         {"true = 1", "E0114 1:1", NULL},
+        {"x as f32[] = 1", "E0114 1:1", "declared by"},
+        {"[a, 1] = x", "E0114 1:5", NULL},
+        {"(*a) = x", "E0100 1:2", NULL},
     };
 
     CHECK(cases);
@@ -200,6 +203,10 @@ Test(syntax, habits_of_other_languages)
         {"with f() as g: pass", "E0117 1:6", "with name = value"},
         {"if (x := 3): pass", "E0117 1:7 `:=`", NULL},
         {"x = new A()", "E0117 1:5 `new`", NULL},
+        {"finally:\n    x\n", "E0117 1:1 `finally`", NULL},
+        {"while x {\n}\n", "E0117 1:9 `{`", NULL},
+        {"fn f() {\n}\n", "E0117 1:8 `{`", NULL},
+        {"for x in y {\n}\n", "E0117 1:12 `{`", NULL},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -248,6 +255,17 @@ Test(syntax, found_and_wanted)
         {"x: dict[int] = y", "E0100 1:4 `dict` takes 2 types, found 1",
          "dict[K, V]"},
         {"x: int[3] = y", "E0100 1:", "i64[B, T]"},
+        {"fn f(x) -> : pass", "E0100 1:12 found `:`, wanted a type", NULL},
+        {"x[1", "E0101 1:2", NULL},
+        {"x: dict[int,] = y", "E0100 1:13 found `]`, wanted a type", NULL},
+        {"else: x", "E0100 1:1 found `else`", NULL},
+        {"f\"{}\"", "E0100 1:4 found `}`, wanted an expression", NULL},
+        {"f\"{x y}\"", "E0100 1:6 found `y`, wanted ", NULL},
+        {"try:\n    x\ny\n", "E0100 3:1 found `y`, wanted `catch`", NULL},
+        {"x = {1: 2, 3}", "E0100 1:13 found `}`, wanted `:`", NULL},
+        {"grad x: y", "E0100 1:7 found `:`, wanted `wrt`", NULL},
+        {"x = \"a\" b\"c\"", "E0100 1:9 found `b`", NULL},
+        {"x = 1.5 \"abc\"", "E0100 1:9 found a string", NULL},
         {"x = *y", "E0100 1:5 `*` spreads", NULL},
     };
 
