@@ -2,6 +2,7 @@
  * failures. */
 #include "tests/unit/runtime/helper.h"
 
+#include <pthread.h>
 #include <string.h>
 
 TestSuite(apply, .init = rt_setup, .fini = rt_teardown);
@@ -409,4 +410,73 @@ Test(apply, an_emitter_owns_what_it_made)
     expect_near(y, VALUES(1, 3.718281828, 9.389056099), 1e-6);
     tl_apply_emit_fini(&em);
     tl_tensor_unref(a);
+}
+
+/* ---- runtimes ----------------------------------------------------------- */
+
+Test(apply, a_runtime_survives_every_failing_allocation)
+{
+    tl_rt_options options = {.threads = 2};
+
+    for (uint64_t n = 1;; n++) {
+        tl_diag d;
+        tl_rt other;
+        tl_status st;
+
+        tl_diag_init(&d, NULL);
+        tl_mem_fail_at(n, false);
+        st = tl_rt_init(&other, &options, &d);
+        tl_mem_fail_at(0, false);
+        if (st == TL_OK) {
+            tl_rt_fini(&other);
+        }
+        tl_diag_fini(&d);
+        if (st == TL_OK) {
+            cr_assert_gt(n, 2);
+            break;
+        }
+        cr_assert_eq(st, TL_ERR_MEMORY);
+    }
+}
+
+/* exp(0), exp(1), exp(2) by a thread of its own; gives the storage. */
+static void *work(void *arg)
+{
+    tl_storage *storage = NULL;
+    tl_tensor *t;
+    tl_diag d;
+    tl_rt mine;
+
+    (void)arg;
+    tl_diag_init(&d, NULL);
+    if (tl_rt_init_worker(&mine, &rt, &d) != TL_OK) {
+        return NULL;
+    }
+    if (tl_tensor_new(&t, mine.pool, TL_f64, 1, DIMS(3), &d) == TL_OK) {
+        for (int i = 0; i < 3; i++) {
+            tl_tensor_set_f(t, i, i);
+        }
+        if (tl_apply(&mine, TL_OP_exp, &t, 1, NULL, &t) == TL_OK) {
+            storage = tl_storage_ref(t->storage);
+            tl_tensor_unref(t);
+        }
+    }
+    tl_rt_fini(&mine);
+    tl_diag_fini(&d);
+    return storage;
+}
+
+Test(apply, a_worker_hands_over_its_storage)
+{
+    pthread_t thread;
+    void *storage;
+    tl_tensor *t;
+
+    cr_assert_eq(pthread_create(&thread, NULL, work, NULL), 0);
+    cr_assert_eq(pthread_join(thread, &storage), 0);
+    cr_assert_not_null(storage);
+    OK(tl_tensor_over(&t, storage, TL_f64, 1, DIMS(3), &diag));
+    cr_expect(tl_tensor_unshared(t));
+    expect_near(t, VALUES(1, exp(1), exp(2)), 1e-15);
+    tl_tensor_unref(t);
 }
