@@ -127,9 +127,10 @@ typedef struct tl_fielddef {
     const tl_ast *type; /* annotation, or NULL */
 } tl_fielddef;
 
-/* The fields of a module: header parameters first, then the others in the
- * order of the body.  A field that takes the name of a header parameter
- * takes its entry: class_ is that of the field. */
+/* The fields of a module in the order of their declarations, header
+ * parameters first.  A field that takes the name of a header parameter takes
+ * its place in the table: there is one entry, where the field is declared,
+ * and class_ is that of the field. */
 typedef struct tl_moddef {
     const tl_sym *name;
     tl_fielddef *fields;

@@ -181,6 +181,23 @@ static bool allowed_member(tl_resolver *r, const tl_ast *stmt)
     return false;
 }
 
+/* Fields stand in the order of their declarations: paths, and the order in
+ * which parameters are saved, follow it (a header parameter whose name a field
+ * takes stands where the field is). */
+static void sort_fields(tl_moddef *m)
+{
+    for (uint32_t i = 1; i < m->nfields; i++) {
+        tl_fielddef field = m->fields[i];
+        uint32_t k = i;
+
+        for (; k > 0 && m->fields[k - 1].decl->span.start >
+                            field.decl->span.start; k--) {
+            m->fields[k] = m->fields[k - 1];
+        }
+        m->fields[k] = field;
+    }
+}
+
 static void collect_fields(fields *f, const tl_kids *params,
                            const tl_kids *stmts)
 {
@@ -218,6 +235,7 @@ static void collect_fields(fields *f, const tl_kids *params,
             }
         }
     }
+    sort_fields(f->module);
 }
 
 static void walk_members(tl_resolver *r, tl_scope *s, const tl_kids *stmts)

@@ -1,0 +1,175 @@
+/* session.c - set-up, reporting and running of one session. */
+#include "interp/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/io/file.h"
+
+/* The flag that a signal handler sets: a property of the process. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    interrupted = 1;
+}
+
+void tl_session_catch_interrupts(tl_session *s)
+{
+    struct sigaction act = {.sa_handler = on_interrupt};
+
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL); /* system calls are not restarted */
+    signal(SIGPIPE, SIG_IGN);
+    s->rt.interrupted = &interrupted;
+}
+
+void tl_session_init(tl_session *s)
+{
+    tl_intern_init(&s->names);
+    tl_sources_init(&s->sources);
+    tl_diag_init(&s->diag, &s->sources);
+    s->lang = (tl_lang){&s->names, &s->sources};
+}
+
+tl_status tl_session_start(tl_session *s)
+{
+    const tl_options *o = &s->options;
+    tl_rt_options rt = {.threads = (int)o->threads,
+                        .deterministic = o->deterministic,
+                        .memory_limit = (size_t)o->memory_limit,
+                        .seed = (uint64_t)o->seed};
+
+    TL_TRY(tl_rt_init(&s->rt, &rt, &s->diag));
+    s->up = true;
+    TL_TRY(tl_eval_init(&s->ev, &s->rt, &s->lang, &s->eval_options));
+    s->ev.compile_off =
+        o->compile != NULL && strcmp(o->compile, "off") == 0;
+    return TL_OK;
+}
+
+void tl_session_fini(tl_session *s)
+{
+    if (s->up) {
+        tl_eval_fini(&s->ev);
+        tl_rt_fini(&s->rt);
+    }
+    tl_diag_fini(&s->diag);
+    tl_sources_fini(&s->sources);
+    tl_intern_fini(&s->names);
+}
+
+static bool use_color(const tl_options *o)
+{
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    const char *force = getenv("CLICOLOR_FORCE");
+
+    if (o->color != NULL && strcmp(o->color, "auto") != 0) {
+        return strcmp(o->color, "always") == 0;
+    }
+    if (no != NULL && *no != '\0') {
+        return false;
+    }
+    if (force == NULL) {
+        force = getenv("FORCE_COLOR");
+    }
+    if (force != NULL && *force != '\0' && strcmp(force, "0") != 0) {
+        return true;
+    }
+    return isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+int tl_session_report(tl_session *s, tl_status status)
+{
+    const char *f = s->options.format;
+    tl_diag_format format = TL_DIAG_HUMAN;
+    tl_buf buf;
+
+    if (f != NULL && strcmp(f, "json") == 0) {
+        format = TL_DIAG_JSON;
+    } else if (f != NULL && strcmp(f, "short") == 0) {
+        format = TL_DIAG_SHORT;
+    }
+    tl_buf_init(&buf);
+    if (status != TL_OK || !s->options.quiet) {
+        tl_diag_print(&s->diag, format,
+                      format != TL_DIAG_JSON && use_color(&s->options), &buf);
+    }
+    fflush(stdout);
+    fwrite(tl_buf_str(&buf), 1, buf.len, stderr);
+    tl_buf_fini(&buf);
+    tl_diag_clear(&s->diag);
+    return tl_status_exit_code(status);
+}
+
+tl_status tl_session_run(tl_session *s, const char *name, const char *text,
+                         size_t len)
+{
+    tl_namespace *ns = NULL;
+
+    TL_TRY(tl_namespace_new(&ns, &s->ev, "main", name));
+    s->ev.main_ns = ns;
+    TL_TRY(tl_eval_text(&s->ev, ns, name, text, len, NULL, NULL));
+    tl_unit *unit = ns->units[ns->nunits - 1];
+
+    if (s->eval_options.check_only || s->eval_options.run_tests) {
+        return TL_OK;
+    }
+    if (unit->main != NULL) {
+        return tl_eval_main(&s->ev, ns, unit->main->func);
+    }
+    if (s->eval_options.nmain_args > 0) {
+        return tl_fail(&s->diag, TL_E0720,
+                       "the program has no @main, so it takes no arguments "
+                       "(got %s)",
+                       s->eval_options.main_args[0]);
+    }
+    return TL_OK;
+}
+
+/* All of standard input. */
+static tl_status read_stdin(tl_session *s, tl_buf *buf)
+{
+    char part[65536];
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, part, sizeof(part))) != 0) {
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return tl_fail(&s->diag, TL_E0701,
+                           "standard input cannot be read: %s",
+                           strerror(errno));
+        }
+        tl_buf_add(buf, part, (size_t)n);
+    }
+    return buf->failed ? tl_fail_memory(&s->diag, "standard input", buf->len)
+                       : TL_OK;
+}
+
+tl_status tl_session_run_file(tl_session *s, const char *path)
+{
+    tl_bytes text = {0};
+    tl_buf buf;
+    tl_status st;
+
+    if (strcmp(path, "-") != 0) {
+        TL_TRY(tl_file_read(path, 0, &text, &s->diag));
+        st = tl_session_run(s, path, text.data, text.size);
+        tl_bytes_fini(&text);
+        return st;
+    }
+    tl_buf_init(&buf);
+    st = read_stdin(s, &buf);
+    if (st == TL_OK) {
+        st = tl_session_run(s, "<stdin>", tl_buf_str(&buf), buf.len);
+    }
+    tl_buf_fini(&buf);
+    return st;
+}
