@@ -17,7 +17,8 @@ enum {
     MR = 6,
     KC = 256,
     MC = 96, /* a multiple of MR: panels of A stay in L2 */
-    FEW_ROWS = 4
+    FEW_ROWS = 12, /* up to here B is not packed */
+    DEEP = 4
 };
 
 size_t tl_gemm_own_scratch(void)
@@ -260,75 +261,53 @@ static void tail_columns(const tl_gemm *g, int64_t j)
     }
 }
 
-/* `rows` rows by `vectors` * W columns at column j, B row-major. */
-#define DEFINE_STRIP(rows, vectors)                                          \
-    static void strip_##rows(const tl_gemm *g, int64_t j)                    \
-    {                                                                        \
-        const float *b = (const float *)g->b + j;                            \
-        __m256 sum[rows][vectors];                                           \
-                                                                             \
-        for (int r = 0; r < rows; r++) {                                     \
-            for (int v = 0; v < vectors; v++) {                              \
-                sum[r][v] = _mm256_setzero_ps();                             \
-            }                                                                \
-        }                                                                    \
-        for (int64_t p = 0; p < g->k; p++, b += g->ldb) {                    \
-            for (int r = 0; r < rows; r++) {                                 \
-                __m256 x = _mm256_set1_ps(element_a(g, r, p));               \
-                                                                             \
-                for (int v = 0; v < vectors; v++) {                          \
-                    sum[r][v] = FMADD(x, LOADU(b + v * W), sum[r][v]);       \
-                }                                                            \
-            }                                                                \
-        }                                                                    \
-        for (int r = 0; r < rows; r++) {                                     \
-            for (int v = 0; v < vectors; v++) {                              \
-                STOREU((float *)g->c + r * g->ldc + j + v * W, sum[r][v]);   \
-            }                                                                \
-        }                                                                    \
-    }
-DEFINE_STRIP(1, 2)
-DEFINE_STRIP(2, 2)
-DEFINE_STRIP(3, 2)
-DEFINE_STRIP(4, 2)
-
-/* A wide strip for one row: eight chains at once hide the latency. */
-static void strip_wide(const tl_gemm *g, int64_t j)
+/* C += A B for `DEEP` rows of B from k = p on, 2 W columns at j: B is read as
+ * it lies in memory, C rests in cache. */
+static void deep_rows(const tl_gemm *g, int64_t p, int64_t j)
 {
-    const float *b = (const float *)g->b + j;
-    __m256 sum[8];
+    const float *b = (const float *)g->b + p * g->ldb + j;
+    __m256 y[DEEP][2];
 
-    for (int v = 0; v < 8; v++) {
-        sum[v] = _mm256_setzero_ps();
+    for (int d = 0; d < DEEP; d++) {
+        y[d][0] = LOADU(b + d * g->ldb);
+        y[d][1] = LOADU(b + d * g->ldb + W);
     }
-    for (int64_t p = 0; p < g->k; p++, b += g->ldb) {
-        __m256 x = _mm256_set1_ps(element_a(g, 0, p));
+    for (int64_t r = 0; r < g->m; r++) {
+        float *c = (float *)g->c + r * g->ldc + j;
+        __m256 c0 = LOADU(c), c1 = LOADU(c + W);
 
-        for (int v = 0; v < 8; v++) {
-            sum[v] = FMADD(x, LOADU(b + v * W), sum[v]);
+        for (int d = 0; d < DEEP; d++) {
+            __m256 x = _mm256_set1_ps(element_a(g, r, p + d));
+
+            c0 = FMADD(x, y[d][0], c0);
+            c1 = FMADD(x, y[d][1], c1);
         }
-    }
-    for (int v = 0; v < 8; v++) {
-        STOREU((float *)g->c + j + v * W, sum[v]);
+        STOREU(c, c0);
+        STOREU(c + W, c1);
     }
 }
 
 static void few_rows_n(const tl_gemm *g)
 {
-    static void (*const strip[])(const tl_gemm *, int64_t) = {
-        strip_1, strip_2, strip_3, strip_4};
-    int64_t j = 0;
+    int64_t whole = g->n - g->n % (2 * W), p = 0;
 
-    if (g->m == 1) {
-        for (; j + 8 * W <= g->n; j += 8 * W) {
-            strip_wide(g, j);
+    for (int64_t r = 0; r < g->m; r++) {
+        memset((float *)g->c + r * g->ldc, 0, (size_t)whole * sizeof(float));
+    }
+    for (; p + DEEP <= g->k; p += DEEP) {
+        for (int64_t j = 0; j < whole; j += 2 * W) {
+            deep_rows(g, p, j);
         }
     }
-    for (; j + 2 * W <= g->n; j += 2 * W) {
-        strip[g->m - 1](g, j);
+    for (int64_t r = 0; r < g->m && p < g->k; r++) {
+        float *c = (float *)g->c + r * g->ldc;
+
+        for (int64_t j = 0; j < whole; j += 2 * W) {
+            chain(g, r, j, 2 * W, p, c + j);
+        }
     }
-    if (j < g->n) {
-        tail_columns(g, j);
+    if (whole < g->n) {
+        tail_columns(g, whole);
     }
 }
 
