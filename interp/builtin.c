@@ -37,6 +37,7 @@ struct tl_builtin_table {
     const char **names[TL_V_TAG_COUNT];
     size_t nnames[TL_V_TAG_COUNT];
     tl_signature *signatures[NROWS]; /* NULL until used */
+    tl_value constants[NROWS];       /* EMPTY until used */
 };
 
 /* ---- tables ------------------------------------------------------------ */
@@ -126,6 +127,7 @@ void tl_builtins_fini(tl_eval *ev)
     }
     for (size_t i = 0; i < NROWS; i++) {
         tl_signature_free(t->signatures[i]);
+        tl_unref(t->constants[i]);
     }
     tl_free(t);
     ev->builtins = NULL;
@@ -157,9 +159,14 @@ const char *const *tl_builtin_names(tl_eval *ev, tl_tag tag, size_t *n)
 tl_status tl_builtin_value(tl_eval *ev, const tl_builtin *b, tl_value *out)
 {
     if (b->signature[0] == '=') {
+        tl_value *slot = &ev->builtins->constants[b - tl_builtin_rows];
         const char *text = b->signature + 1;
 
-        return tl_signature_literal(ev, text, strlen(text), out);
+        if (slot->tag == TL_V_EMPTY) {
+            TL_TRY(tl_signature_literal(ev, text, strlen(text), slot));
+        }
+        *out = tl_ref(*slot);
+        return TL_OK;
     }
     *out = (tl_value){.tag = TL_V_BUILTIN, .builtin = b};
     return TL_OK;

@@ -271,9 +271,14 @@ tl_status tl_value_compare(tl_value a, tl_value b, int *out, tl_diag *diag)
 
 enum { SEED_INT = 1, SEED_FLOAT, SEED_STR, SEED_OTHER, SEED_TUPLE };
 
+/* The mixer of splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t hash_word(uint64_t word, uint64_t seed)
 {
-    return tl_hash_bytes(&word, sizeof(word), seed);
+    uint64_t x = word + seed * 0x9e3779b97f4a7c15u;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
 }
 
 static uint64_t hash_float(double f)
