@@ -3,46 +3,59 @@
 
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
+#include "runtime/base/mem.h"
 
 static tl_infer *concrete_infer(tl_eval *ev)
 {
     return &ev->rt->infer;
 }
 
+/* Run `op` on tensors in an array that is eaten. */
+static tl_status run(tl_eval *ev, tl_op op, tl_tensor **t, int nin,
+                     const tl_attrs *at, tl_value *out)
+{
+    tl_tensor *res[TL_MAX_OUTPUTS];
+    int nout = tl_op_get(op)->nout;
+
+    TL_TRY(tl_apply(ev->rt, op, t, nin, at, res));
+    for (int i = 0; i < nout; i++) {
+        out[i] = tl_tensor_value_take(res[i]);
+    }
+    return TL_OK;
+}
+
+/* Variadic operations have more operands than an array on the stack. */
+static tl_status apply_many(tl_eval *ev, tl_op op, tl_value *in, int nin,
+                            const tl_attrs *at, tl_value *out)
+{
+    tl_tensor **t = tl_calloc((size_t)nin, sizeof(*t));
+
+    if (t == NULL) {
+        tl_unref_all(in, (size_t)nin);
+        return tl_fail_memory(ev->diag, "operands",
+                              (size_t)nin * sizeof(*t));
+    }
+    for (int i = 0; i < nin; i++) {
+        t[i] = in[i].tensor;
+    }
+    tl_status st = run(ev, op, t, nin, at, out);
+
+    tl_free(t);
+    return st;
+}
+
 static tl_status concrete_apply(tl_eval *ev, tl_op op, tl_value *in, int nin,
                                 const tl_attrs *at, tl_value *out)
 {
-    tl_tensor *few[TL_MAX_INPUTS], **t = few, *res[TL_MAX_OUTPUTS];
-    tl_buf many; /* variadic operations have more inputs */
+    tl_tensor *t[TL_MAX_INPUTS];
 
-    tl_buf_init(&many);
     if (nin > TL_MAX_INPUTS) {
-        for (int i = 0; i < nin; i++) {
-            tl_buf_add(&many, &in[i].tensor, sizeof(in[i].tensor));
-        }
-        if (many.failed) {
-            tl_buf_fini(&many);
-            tl_unref_all(in, (size_t)nin);
-            return tl_fail_memory(ev->diag, "operands",
-                                  (size_t)nin * sizeof(*t));
-        }
-        t = (tl_tensor **)(void *)many.data;
-    } else {
-        for (int i = 0; i < nin; i++) {
-            few[i] = in[i].tensor;
-        }
+        return apply_many(ev, op, in, nin, at, out);
     }
-    tl_status st = tl_apply(ev->rt, op, t, nin, at, res);
-
-    tl_buf_fini(&many);
-    if (st == TL_OK) {
-        int nout = tl_op_get(op)->nout;
-
-        for (int i = 0; i < nout; i++) {
-            out[i] = tl_tensor_value_take(res[i]);
-        }
+    for (int i = 0; i < nin; i++) {
+        t[i] = in[i].tensor;
     }
-    return st;
+    return run(ev, op, t, nin, at, out);
 }
 
 static tl_status concrete_read(tl_eval *ev, tl_value t, tl_value *out)

@@ -124,7 +124,10 @@ tl_status tl_container_index(tl_value v, tl_value i, tl_value *out,
                        tl_value_type_str(v).s);
     }
     TL_TRY(index_int(i, "an index", &at, diag));
-    TL_TRY(tl_index_normalise(at, n, tl_value_type_str(v).s, &at, diag));
+    if (at < -n || at >= n) { /* the text of the type costs more than all */
+        return tl_index_normalise(at, n, tl_value_type_str(v).s, &at, diag);
+    }
+    at += at < 0 ? n : 0;
     switch (v.tag) {
     case TL_V_STR:
         return tl_str_index(v.str, at, out, diag);

@@ -88,7 +88,7 @@ struct tl_eval {
         uint64_t seed, key;
         uint32_t sub;
     } init_key;
-    bool compile_off; /* --compile=off: no word about it */
+    bool compile_off; /* --compile=off, or what follows has been said */
     bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
     char *stack_limit; /* lowest address that evaluation may reach */
     uint64_t next_serial; /* of module instances */

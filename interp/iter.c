@@ -8,7 +8,7 @@
 #include "interp/eval_impl.h"
 #include "runtime/base/mem.h"
 
-enum { ITER_NONE, ITER_SEQ, ITER_DICT, ITER_INDEX, ITER_TENSOR, ITER_AT,
+enum { ITER_NONE, ITER_SEQ, ITER_DICT, ITER_RANGE, ITER_INDEX, ITER_TENSOR, ITER_AT,
        ITER_NEXT, ITER_ZIP };
 
 static const tl_funcdef *method(tl_eval *ev, const tl_module *m,
@@ -102,6 +102,9 @@ static tl_status init(tl_eval *ev, tl_value it, tl_iter *state)
         state->n = (int64_t)it.dict->len;
         return TL_OK;
     case TL_V_RANGE:
+        state->kind = ITER_RANGE;
+        state->n = tl_range_len(it.range);
+        return TL_OK;
     case TL_V_STR:
         state->kind = ITER_INDEX;
         state->n = tl_container_len(it);
@@ -168,6 +171,10 @@ static tl_status item(tl_eval *ev, tl_iter *s, tl_value *out)
     switch (s->kind) {
     case ITER_SEQ:
         *out = tl_ref(s->source.seq->items[i.i]);
+        return TL_OK;
+    case ITER_RANGE:
+        *out = tl_int_value(s->source.range->start +
+                            i.i * s->source.range->step);
         return TL_OK;
     case ITER_INDEX:
         return tl_container_index(s->source, i, out, ev->diag);

@@ -37,6 +37,22 @@ void tl_session_init(tl_session *s)
     s->lang = (tl_lang){&s->names, &s->sources};
 }
 
+/* Output of the program; warnings so far are shown before it. */
+static tl_status write_output(void *arg, const char *text, size_t len)
+{
+    tl_session *s = arg;
+
+    if (s->diag.nwarnings > 0 && s->diag.nerrors == 0) {
+        tl_session_report(s, TL_OK);
+    }
+    if (fwrite(text, 1, len, stdout) != len) {
+        return tl_fail(&s->diag, TL_E0707,
+                       "standard output cannot be written: %s",
+                       strerror(errno));
+    }
+    return TL_OK;
+}
+
 tl_status tl_session_start(tl_session *s)
 {
     const tl_options *o = &s->options;
@@ -48,6 +64,8 @@ tl_status tl_session_start(tl_session *s)
     TL_TRY(tl_rt_init(&s->rt, &rt, &s->diag));
     s->up = true;
     TL_TRY(tl_eval_init(&s->ev, &s->rt, &s->lang, &s->eval_options));
+    s->ev.write = write_output;
+    s->ev.write_arg = s;
     s->ev.compile_off =
         o->compile != NULL && strcmp(o->compile, "off") == 0;
     return TL_OK;
