@@ -285,12 +285,16 @@ static tl_status check_tensor(check *c, const tl_ast_type_tensor *t,
         /* a host number is weak: it becomes a scalar of the dtype */
         tl_attrs at;
 
-        TL_TRY(tl_eval_as_tensor_take(c->ev, *v, v));
+        tl_value number = *v, scalar;
+
+        *v = tl_empty();
+        TL_TRY(tl_eval_as_tensor_take(c->ev, number, &scalar));
         tl_attrs_init(&at);
         if (tl_dtype_find(t->dtype->text, t->dtype->len, &want)) {
             at.dtype = (uint8_t)want;
-            return tl_eval_op(c->ev, TL_OP_cast, v, 1, &at, v);
+            return tl_eval_op(c->ev, TL_OP_cast, &scalar, 1, &at, v);
         }
+        *v = scalar;
         return TL_OK;
     }
     if (!tl_is_tensor(*v)) {

@@ -101,7 +101,8 @@ static tl_status found_cell(walk *w, tl_cell *cell)
                            (void *)(uintptr_t)(w->list->len + 1))) {
         return tl_fail_memory(w->ev->diag, "paths", sizeof(item));
     }
-    if (w->path.len == 0 && cell->name) { /* the root is a cell */
+    if (w->path.len == 0 && !w->path.failed && cell->name) {
+        /* the root is a cell */
         path = tl_ref((tl_value){.tag = TL_V_STR, .str = cell->name});
     } else {
         TL_TRY(tl_str_from_buf(&path, &w->path, w->ev->diag));

@@ -168,9 +168,9 @@ static tl_status tree_of_cells(tl_eval *ev, tl_value root, leaf_fn *leaf,
     TL_TRY(tl_tree_shape_of(ev, root, &shape));
     items = tl_calloc(shape->len ? shape->len : 1, sizeof(*items));
     if (!items) {
+        st = tl_fail_memory(ev->diag, "a tree", shape->len * sizeof(*items));
         tl_tree_shape_unref(shape);
-        return tl_fail_memory(ev->diag, "a tree",
-                              shape->len * sizeof(*items));
+        return st;
     }
     while (n < shape->len && st == TL_OK) {
         st = leaf(ev, shape->cells[n], &items[n]);
