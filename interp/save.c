@@ -110,7 +110,8 @@ static tl_status add_host(tl_eval *ev, out_file *f, const tl_saved *s)
     TL_TRY(tl_cell_value(ev, s->cell, &v));
     tl_buf_init(&text);
     tl_host_print(v, &text);
-    st = add_meta(ev, f, s->name, tl_buf_str(&text));
+    st = text.failed ? tl_fail_memory(ev->diag, "metadata", text.len)
+                     : add_meta(ev, f, s->name, tl_buf_str(&text));
     tl_buf_fini(&text);
     return st;
 }
