@@ -436,7 +436,7 @@ static inline float tl_expm1_f32(float x)
     double c = x > 89 ? 89 : (x < -40 ? -40 : x);
     double s, q = tl_exp2m1_core(c * 1.44269504088896340736, &s);
 
-    return (float)(s * q + (s - 1));
+    return tl_sign_of_f32((float)(s * q + (s - 1)), x); /* -0 as well */
 }
 
 /* log(1 + x); 1 + x is exact enough in double where x is not tiny. */
@@ -536,11 +536,12 @@ static inline float tl_normcdf_f32(float x)
     return (float)(x != x ? (double)x : y);
 }
 
+/* x * sigmoid(x); 0 at -inf, where it tends to. */
 static inline float tl_silu_f32(float x)
 {
     double d = x;
 
-    return (float)(d / (1 + tl_exp_core(-d)));
+    return (float)(x < -120 ? -0.0 : d / (1 + tl_exp_core(-d)));
 }
 
 /* x times the distribution function; 0 at -inf, where it tends to. */
@@ -561,7 +562,7 @@ static inline float tl_gelu_tanh_f32(float x)
     double d = x;
     double u2 = d * (1.5957691216057308 + 0.07135481627260025 * (d * d));
 
-    return (float)(d / (1 + tl_exp_core(-u2)));
+    return (float)(x < -20 ? -0.0 : d / (1 + tl_exp_core(-u2)));
 }
 
 /* ---- functions of two floats ------------------------------------------- */
@@ -659,19 +660,19 @@ static inline double tl_normcdf_f64(double x)
 
 static inline double tl_silu_f64(double x)
 {
-    return x * tl_sigmoid_f64(x);
+    return x < -800 ? -0.0 : x * tl_sigmoid_f64(x);
 }
 
 static inline double tl_gelu_f64(double x)
 {
-    return x * tl_normcdf_f64(x);
+    return x < -40 ? -0.0 : x * tl_normcdf_f64(x);
 }
 
 static inline double tl_gelu_tanh_f64(double x)
 {
     double u2 = x * (1.5957691216057308 + 0.07135481627260025 * (x * x));
 
-    return x * tl_sigmoid_f64(u2);
+    return x < -30 ? -0.0 : x * tl_sigmoid_f64(u2);
 }
 
 static inline double tl_logaddexp_f64(double a, double b)

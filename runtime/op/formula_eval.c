@@ -21,17 +21,19 @@ static double eval_normcdf(double x)
 
 static double eval_gelu(double x)
 {
-    return x * eval_normcdf(x);
+    return x < -40 ? -0.0 : x * eval_normcdf(x);
 }
 
 static double eval_silu(double x)
 {
-    return x * eval_sigmoid(x);
+    return x < -800 ? -0.0 : x * eval_sigmoid(x);
 }
 
 static double eval_gelu_tanh(double x)
 {
-    return x * eval_sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x));
+    double u2 = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+
+    return x < -30 ? -0.0 : x * eval_sigmoid(u2);
 }
 
 static double eval_logaddexp(double a, double b)
