@@ -16,6 +16,12 @@ typedef struct edge {
     const tl_funcdef *to;
 } edge;
 
+/* Definitions with the same owner. */
+typedef struct stored {
+    const tl_funcdef *func;
+    const struct stored *next;
+} stored;
+
 typedef struct effects {
     tl_resolver *r;
     tl_funcdef *func; /* being walked */
@@ -23,6 +29,7 @@ typedef struct effects {
         edge *items;
         size_t len, cap;
     } edges;
+    tl_map stored; /* owner_of -> stored */
     tl_status status;
 } effects;
 
@@ -49,47 +56,81 @@ static const tl_ref_info *target_of(const tl_ast *node)
     }
 }
 
-/* The function stored under `ref` in the frame of `outer`, or among the
- * globals, or the methods of its module; NULL if that is not known. */
-static const tl_funcdef *find_stored(const effects *e,
-                                     const tl_funcdef *outer,
-                                     const tl_ref_info *ref)
+/* What a definition belongs to: the function whose slot it fills, the module
+ * whose method it is; at the top level its name. */
+static const void *owner_of(const tl_funcdef *func)
 {
-    const tl_funcdef *found = NULL;
+    const tl_ref_info *target = target_of(func->node);
 
-    for (size_t i = 0; i < e->r->funcs.len; i++) {
-        const tl_funcdef *f = e->r->funcs.items[i];
-        const tl_ref_info *target = target_of(f->node);
-
-        if (!target || target->kind != ref->kind ||
-            target->index != ref->index) {
-            continue;
-        }
-        if (ref->kind == TL_REF_GLOBAL
-                ? tl_map_get(&e->r->defs, f->name, NULL) != NULL
-            : ref->kind == TL_REF_FIELD ? f->module == outer->module
-                                        : f->outer == outer) {
-            found = f;
-        }
+    if (!target) {
+        return NULL;
     }
-    return found;
+    return target->kind == TL_REF_GLOBAL  ? (const void *)func->name
+           : target->kind == TL_REF_FIELD ? (const void *)func->module
+                                          : (const void *)func->outer;
 }
 
-static const tl_funcdef *callee(const effects *e, const tl_ref_info *ref)
+static void add_stored(effects *e, const tl_funcdef *func)
+{
+    const void *owner = owner_of(func);
+    stored *item;
+
+    if (!owner || e->status != TL_OK) {
+        return;
+    }
+    item = TL_ARENA_NEW(&e->r->scratch, stored);
+    if (!item) {
+        e->status = tl_fail_memory(e->r->diag, "the resolver", sizeof(*item));
+        return;
+    }
+    *item = (stored){func, tl_map_get(&e->stored, owner, NULL)};
+    if (!tl_map_set(&e->stored, owner, item)) {
+        e->status = tl_fail_memory(e->r->diag, "the resolver",
+                                   tl_mem_failed_size());
+    }
+}
+
+/* The definition stored under `ref` by `owner`, the newest first; NULL if
+ * there is none. */
+static const tl_funcdef *find_stored(const effects *e, const void *owner,
+                                     const tl_ref_info *ref)
+{
+    const stored *item = tl_map_get(&e->stored, owner, NULL);
+
+    for (; item; item = item->next) {
+        if (target_of(item->func->node)->index == ref->index) {
+            return item->func;
+        }
+    }
+    return NULL;
+}
+
+/* The function that a name means, if that is known. */
+static const tl_funcdef *callee(const effects *e, const tl_ast_name *name)
 {
     const tl_funcdef *func = e->func;
+    const tl_ref_info *ref = &name->ref;
 
     while (ref->kind == TL_REF_CAPTURE && func->outer) {
         ref = &func->captures[ref->index].outer;
         func = func->outer;
     }
-    if (ref->kind == TL_REF_SELF_FN) {
+    switch ((tl_ref_kind)ref->kind) {
+    case TL_REF_SELF_FN:
         return func;
-    }
-    if (ref->kind == TL_REF_FIELD && ref->field_class != TL_FIELD_METHOD) {
+    case TL_REF_LOCAL:
+        return find_stored(e, func, ref);
+    case TL_REF_FIELD:
+        return ref->field_class == TL_FIELD_METHOD
+                   ? find_stored(e, func->module, ref)
+                   : NULL;
+    case TL_REF_GLOBAL:
+        return tl_map_get(&e->r->defs, name->name, NULL)
+                   ? find_stored(e, name->name, ref)
+                   : NULL;
+    default:
         return NULL;
     }
-    return find_stored(e, func, ref);
 }
 
 static void add_name(effects *e, const tl_ast_name *name)
@@ -101,7 +142,7 @@ static void add_name(effects *e, const tl_ast_name *name)
         e->func->effects |= b->effects ? b->effects(b->arg, name->name) : 0;
         return;
     }
-    f = callee(e, &name->ref);
+    f = callee(e, name);
     if (f) {
         add_edge(e, f);
     }
@@ -116,7 +157,7 @@ static void add_call(effects *e, const tl_ast *called)
         return; /* its own effects are joined where it stands */
     }
     if (called->kind != TL_AST_NAME ||
-        (name->ref.kind != TL_REF_BUILTIN && !callee(e, &name->ref))) {
+        (name->ref.kind != TL_REF_BUILTIN && !callee(e, name))) {
         e->func->effects |= TL_EFFECT_UNKNOWN;
     }
 }
@@ -218,6 +259,10 @@ tl_status tl_effects_infer(tl_resolver *r)
     effects e = {.r = r};
     bool changed = true;
 
+    tl_map_init(&e.stored);
+    for (size_t i = 0; i < r->funcs.len; i++) {
+        add_stored(&e, r->funcs.items[i]);
+    }
     for (size_t i = 0; i < r->funcs.len && e.status == TL_OK; i++) {
         walk(&e, r->funcs.items[i]);
     }
@@ -231,6 +276,7 @@ tl_status tl_effects_infer(tl_resolver *r)
             x->from->effects = joined;
         }
     }
+    tl_map_fini(&e.stored);
     tl_free(e.edges.items);
     return e.status;
 }

@@ -54,7 +54,7 @@ static void add_field(fields *f, const tl_sym *name, tl_field_class class_,
         return;
     }
     field = field ? field : new_field(f, name);
-    if (field) {
+    if (field && !again) {
         field->class_ = class_;
         field->decl = decl;
         field->type = type ? type : field->type;

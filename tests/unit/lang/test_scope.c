@@ -138,9 +138,9 @@ Test(scope, fields_of_a_module)
         tl_field_class class_;
         bool header;
     } want[] = {{"d", TL_FIELD_HEADER, true},
-                {"lr", TL_FIELD_HOST, true},
                 {"w", TL_FIELD_PARAM, false},
                 {"b", TL_FIELD_BUFFER, false},
+                {"lr", TL_FIELD_HOST, true},
                 {"n", TL_FIELD_HOST, false},
                 {"k", TL_FIELD_CONSTANT, false},
                 {"sub", TL_FIELD_CONSTANT, false},
@@ -168,16 +168,16 @@ Test(scope, names_in_a_module)
     const char *tree;
     static const char *const parts[] = {
         /* the argument, until the field takes its name */
-        "(decl (name lr field:1:host) (type_name (name float builtin) []) "
+        "(decl (name lr field:3:host) (type_name (name float builtin) []) "
         "(name lr local:2))",
         "(assign [(name k field:5:constant)] (binary + (name d local:1) "
         "(name n field:4:host)))",
         "(type_tensor f32 [(name B local:2) (name d field:0:header)])",
         "(assign [(attr (name self local:0) n)] (name k field:5:constant))",
         /* a nested function captures self */
-        "(binary + (binary @ (name x capture:0) (name w field:2:param:via1)) "
+        "(binary + (binary @ (name x capture:0) (name w field:1:param:via1)) "
         "(call (name helper field:8:method:via1) [(name y local:0 last)]))",
-        "(binary * (name x local:1 last) (name lr field:1:host))",
+        "(binary * (name x local:1 last) (name lr field:3:host))",
     };
 
     front_init(&f);
