@@ -60,7 +60,7 @@ static const struct {
 
 #define COUNT_OF(a) (sizeof(a) / sizeof(*(a)))
 
-/* ---- values of options ---------------------------------------------------------- */
+/* ---- values of options ------------------------------------------------- */
 
 static tl_status bad(tl_session *s, const option_row *o, const char *text)
 {
@@ -210,7 +210,7 @@ static tl_status parse_option(tl_session *s, char **argv, int argc, int *used)
     return set_option(s, o, value);
 }
 
-/* ---- environment ------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------- */
 
 static void unknown_variable(tl_session *s, const char *name, size_t len)
 {
@@ -257,7 +257,7 @@ static tl_status read_environment(tl_session *s)
     return TL_OK;
 }
 
-/* ---- help ------------------------------------------------------------------------- */
+/* ---- help -------------------------------------------------------------- */
 
 static void print_help(void)
 {
@@ -302,7 +302,7 @@ static tl_status check_device(tl_session *s)
     return tl_fail(&s->diag, TL_E0605, "no device %s; have cpu", d);
 }
 
-/* ---- commands ----------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------- */
 
 /* -e EXPR: run it, show the value. */
 static tl_status run_expr(tl_session *s, const char *text)

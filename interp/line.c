@@ -39,7 +39,7 @@ static struct {
     size_t n, cap, next;
 } state;
 
-/* ---- names to complete -------------------------------------------------------- */
+/* ---- names to complete ------------------------------------------------- */
 
 static void add_name(const char *name)
 {
@@ -225,7 +225,7 @@ void tl_line_free(char *line)
     free(line); /* the editor's own */
 }
 
-/* ---- history --------------------------------------------------------------------- */
+/* ---- history ----------------------------------------------------------- */
 
 void tl_line_remember(const char *entry)
 {

@@ -23,7 +23,7 @@ typedef struct repl {
     bool debugging; /* in a breakpoint: `:continue` leaves */
 } repl;
 
-/* ---- where history is kept -------------------------------------------------------- */
+/* ---- where history is kept --------------------------------------------- */
 
 static void history_path(repl *r)
 {
@@ -60,7 +60,7 @@ static void history_path(repl *r)
     tl_buf_puts(&r->history, "/history");
 }
 
-/* ---- entries ----------------------------------------------------------------------- */
+/* ---- entries ----------------------------------------------------------- */
 
 typedef enum state { ENTRY_WHOLE, ENTRY_MORE, ENTRY_BLOCK } state;
 
@@ -165,7 +165,7 @@ static void run_entry(repl *r, const char *text, size_t len)
     fflush(stdout);
 }
 
-/* ---- commands ---------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------- */
 
 /* The text of a function's head, from its name to the end of its types. */
 static void print_head(repl *r, const tl_funcdef *fn)
@@ -281,7 +281,7 @@ static void loop(repl *r)
     tl_buf_fini(&entry);
 }
 
-/* ---- breakpoint() ------------------------------------------------------------------- */
+/* ---- breakpoint() ------------------------------------------------------ */
 
 /* Give `ns` the name and a reference to the value. */
 static tl_status copy_name(tl_eval *ev, tl_namespace *ns, const tl_sym *name,
