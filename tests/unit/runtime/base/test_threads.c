@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ typedef struct tally {
     int64_t n;
     _Atomic int *runs; /* of each task */
     _Atomic int using[256]; /* tasks that run now, by worker */
-    atomic_bool shared_index;
+    atomic_bool shared_index, out_of_range;
     int workers;
 } tally;
 
@@ -44,6 +45,10 @@ static void note_run(void *arg, int64_t task, int worker)
 {
     tally *t = arg;
 
+    if (task < 0 || task >= t->n) {
+        atomic_store(&t->out_of_range, true);
+        return;
+    }
     if (worker < 0 || worker >= t->workers ||
         atomic_fetch_add(&t->using[worker], 1) != 0) {
         atomic_store(&t->shared_index, true);
@@ -55,6 +60,7 @@ static void note_run(void *arg, int64_t task, int worker)
 static void expect_each_once(const tally *t, int times)
 {
     cr_assert_not(t->shared_index);
+    cr_assert_not(t->out_of_range);
     for (int64_t i = 0; i < t->n; i++) {
         cr_assert_eq(t->runs[i], times, "task %ld ran %d times", (long)i,
                      t->runs[i]);
@@ -134,6 +140,7 @@ Test(threads, more_tasks_than_the_claim_word_counts)
 typedef struct nest {
     tl_threads *pool;
     tally inner;
+    atomic_int begun; /* outer tasks */
     atomic_bool wrong_thread, wrong_worker;
 } nest;
 
@@ -162,6 +169,11 @@ static void outer_task(void *arg, int64_t task, int worker)
     inner_call c = {n, pthread_self(), worker};
 
     (void)task;
+    /* the first region goes on once a worker thread takes part in it */
+    atomic_fetch_add(&n->begun, 1);
+    for (int i = 0; i < 1000000 && atomic_load(&n->begun) < 2; i++) {
+        sched_yield();
+    }
     tl_threads_run(n->pool, 10, inner_task, &c);
 }
 
