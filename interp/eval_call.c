@@ -33,19 +33,23 @@ static void args_init(arg_list *a)
     a->unknown = false;
 }
 
+/* Each array moves by itself: memory may have run out between two. */
+static void release(void *items, const void *first)
+{
+    if (items != first) {
+        tl_free(items);
+    }
+}
+
 static void args_fini(arg_list *a)
 {
     tl_unref_all(a->pos, a->npos);
     tl_unref_all(a->kw, a->nkw);
-    if (a->pos != a->pos_inline) {
-        tl_free(a->pos);
-        tl_free(a->exprs);
-    }
-    if (a->kw != a->kw_inline) {
-        tl_free(a->kw);
-        tl_free(a->names);
-        tl_free(a->kw_exprs);
-    }
+    release(a->pos, a->pos_inline);
+    release(a->exprs, a->exprs_inline);
+    release(a->kw, a->kw_inline);
+    release(a->names, a->names_inline);
+    release(a->kw_exprs, a->exprs_inline + TL_INLINE_ARGS);
 }
 
 /* Double one array, moving it to the heap at first. */
