@@ -64,9 +64,12 @@ static bool same_shape(const tl_tensor *a, const tl_tensor *b)
            memcmp(a->size, b->size, (size_t)a->rank * sizeof(*a->size)) == 0;
 }
 
-/* All inputs of one dtype and one shape? */
+/* All inputs of one dtype and one shape, and conditions of bool? */
 static bool uniform(const call *c)
 {
+    if (c->info->bool_in != 0 && c->in[0]->dtype != TL_bool) {
+        return false;
+    }
     for (int i = 1; i < c->nin; i++) {
         if (c->in[i]->dtype != c->in[0]->dtype ||
             !same_shape(c->in[i], c->in[0])) {

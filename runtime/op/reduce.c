@@ -1,4 +1,4 @@
-/* reduce.c - gradient rules of reductions, scans, casts and dropout.
+/* reduce.c - rules of reductions, scans, casts and draws.
  *
  * Each rule builds elementary operations, so that it has derivatives itself.
  * "Kept" means with the reduced axes as size 1: such a tensor broadcasts
@@ -426,6 +426,28 @@ tl_status tl_grad_cast(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
         return TL_OK;
     }
     return tl_emit_cast(e, gi->g[0], e->type(e, gi->in[0])->dtype, dx);
+}
+
+tl_status tl_infer_multinomial(tl_infer *cx, tl_op op, const tl_ttype *in,
+                               int nin, const tl_attrs *at, tl_ttype *out)
+{
+    int rank = in[0].shape.rank;
+
+    (void)op;
+    (void)nin;
+    if (rank == 0) {
+        return tl_fail(cx->diag, TL_E0304,
+                       "`multinomial` needs an axis of weights, not a scalar");
+    }
+    if (at->ndims != 1
+        || (tl_dim_is_num(at->dims[0]) && tl_dim_value(at->dims[0]) < 0)) {
+        return tl_fail(cx->diag, TL_E0306,
+                       "`multinomial` draws a number of classes >= 0");
+    }
+    out->dtype = TL_i64;
+    out->shape = in[0].shape;
+    out->shape.dim[rank - 1] = at->dims[0];
+    return TL_OK;
 }
 
 /* The mask is recomputed from the key. */

@@ -302,6 +302,89 @@ Test(draws, masks_do_not_depend_on_layout)
     }
 }
 
+/* ---- weighted draws ------------------------------------------------------ */
+
+static tl_tensor *weighted(tl_tensor *w, int64_t count, bool again)
+{
+    tl_attrs at = drawn(TL_f32, count, 12);
+
+    at.flag = again;
+    return run(TL_OP_multinomial, &w, 1, &at);
+}
+
+Test(draws, classes_come_as_often_as_their_weights_say)
+{
+    tl_tensor *w = make(TL_f32, 2, DIMS(2, 4),
+                        VALUES(1, 0, 2, 5, 0, 0, 3, 0)),
+              *t = weighted(w, 20000, true);
+    int64_t seen[2][4] = {{0}};
+
+    for (int64_t i = 0; i < t->numel; i++) {
+        seen[i / 20000][tl_tensor_get_i(t, i)]++;
+    }
+    for (int c = 0; c < 4; c++) {
+        double want = tl_tensor_get_f(w, c) / 8;
+
+        cr_expect_float_eq((double)seen[0][c] / 20000, want,
+                           want > 0 ? 0.015 : 0);
+    }
+    cr_expect_eq(seen[1][2], 20000);
+    tl_tensor_unref(w);
+    tl_tensor_unref(t);
+}
+
+Test(draws, without_replacement_no_class_comes_again)
+{
+    /* of weights 1, 2, 5 the first is drawn first in an eighth of the rows */
+    tl_tensor *w = make(TL_f64, 2, DIMS(20000, 4), NULL), *t;
+    int64_t first = 0;
+
+    for (int64_t i = 0; i < w->numel; i++) {
+        tl_tensor_set_f(w, i, VALUES(1, 2, 0, 5)[i % 4]);
+    }
+    t = weighted(w, 3, false);
+    for (int64_t i = 0; i < t->numel; i += 3) {
+        int64_t a = tl_tensor_get_i(t, i), b = tl_tensor_get_i(t, i + 1);
+        int64_t c = tl_tensor_get_i(t, i + 2);
+
+        cr_assert(a + b + c == 4 && a != b && b != c && a != 2 && b != 2);
+        first += a == 0;
+    }
+    cr_expect_float_eq((double)first / 20000, 0.125, 0.01);
+    tl_tensor_unref(w);
+    tl_tensor_unref(t);
+}
+
+Test(draws, weights_that_cannot_be_drawn_from)
+{
+    static const struct {
+        double w[3];
+        int64_t count;
+        bool again;
+        const char *message;
+    } cases[] = {
+        {{1, -1, 0}, 1, true,
+         "weights of row 0 are not all finite and >= 0"},
+        {{0, 0, 0}, 1, true, "weights of row 0 are all 0"},
+        {{1, 0, 1}, 3, false,
+         "3 draws from the 2 classes of row 0 that have weight"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_tensor *w = vec(TL_f32, 3, cases[i].w), *t;
+        tl_attrs at = drawn(TL_f32, cases[i].count, 12);
+
+        at.flag = cases[i].again;
+        cr_expect_neq(tl_apply_borrowed(&rt, TL_OP_multinomial, &w, 1, &at,
+                                        &t),
+                      TL_OK);
+        cr_expect_eq(diag.last->code, TL_E0414);
+        cr_expect_str_eq(said(), cases[i].message);
+        tl_diag_clear(&diag);
+        tl_tensor_unref(w);
+    }
+}
+
 /* ---- creators ----------------------------------------------------------- */
 
 Test(draws, creators_of_every_dtype)

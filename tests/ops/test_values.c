@@ -352,6 +352,20 @@ Test(values, logic_of_numbers_is_refused)
             TL_E0317, "`and` is defined for bool tensors, not for f32");
 }
 
+Test(values, conditions_are_bool)
+{
+    tl_tensor *in[3] = {vec(TL_f32, 2, NULL), vec(TL_f32, 2, NULL),
+                        vec(TL_f32, 2, NULL)};
+    tl_tensor *out;
+
+    cr_expect_neq(tl_apply_borrowed(&rt, TL_OP_where, in, 3, NULL, &out),
+                  TL_OK);
+    cr_expect_eq(diag.last->code, TL_E0308);
+    cr_expect_str_eq(said(), "`where` needs a bool condition, not f32");
+    tl_diag_clear(&diag);
+    unref_all(in, 3);
+}
+
 Test(values, casts_of_what_has_no_form_are_refused)
 {
     tl_attrs at;
