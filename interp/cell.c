@@ -242,7 +242,8 @@ static tl_status fit_tree(tl_eval *ev, const tl_cell *cell, tl_value *v)
                        "cell `%s` holds a tree of another structure",
                        cell_name(cell));
     }
-    if (v->tree->finite.tag == TL_V_EMPTY && v->tree->scaler.tag == TL_V_EMPTY) {
+    if (v->tree->finite.tag == TL_V_EMPTY &&
+        v->tree->scaler.tag == TL_V_EMPTY) {
         return TL_OK;
     }
     TL_TRY(plain_tree(ev, *v, &plain));

@@ -93,7 +93,7 @@ static void test_path(tl_session *s, const char *path, tally *t)
         tl_buf_fini(&file);
         free(names[i]); /* scandir's own */
     }
-    free(names);
+    free(names); /* scandir's own */
 }
 
 int tl_cmd_test(tl_session *s, char **files, int n)

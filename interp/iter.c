@@ -8,8 +8,16 @@
 #include "interp/eval_impl.h"
 #include "runtime/base/mem.h"
 
-enum { ITER_NONE, ITER_SEQ, ITER_DICT, ITER_RANGE, ITER_INDEX, ITER_TENSOR, ITER_AT,
-       ITER_NEXT, ITER_ZIP };
+enum {
+    ITER_NONE,
+    ITER_SEQ,
+    ITER_DICT,
+    ITER_RANGE,
+    ITER_INDEX,
+    ITER_TENSOR,
+    ITER_AT,
+    ITER_NEXT,
+    ITER_ZIP };
 
 static const tl_funcdef *method(tl_eval *ev, const tl_module *m,
                                 const char *name, size_t len)

@@ -213,7 +213,7 @@ char *tl_line_read(const char *prompt, bool *stopped)
         *stopped = true;
         clearerr(stdin);
         if (line == NULL) {
-            line = strdup("");
+            line = strdup(""); /* freed like getline's own */
         }
         fputc('\n', stdout);
     }

@@ -4,7 +4,8 @@
  *
  * A parameter is `name`, `name: type`, with `= default` if it may be left
  * out; `*xs` collects further positional arguments in a tuple, `**kw` further
- * keyword arguments in a dict, `*` alone makes what follows keyword-only.  Types, joined by `|`, `?` allows none:
+ * keyword arguments in a dict, `*` alone makes what follows keyword-only.
+ * Types are joined by `|`; `?` allows none:
  *
  *   any                       what no type means
  *   bool int str dtype range  that host type (a tensor is refused, with help)

@@ -269,7 +269,8 @@ static tl_status check_binary(tl_eval *ev, tl_oper op, tl_value a, tl_value b)
     if (a.tag == TL_V_TREE && b.tag == TL_V_TREE) {
         return tl_tree_shape_same(a.tree->shape, b.tree->shape)
                    ? TL_OK
-                   : different(ev, a.tree->shape, b.tree->shape, tl_op_text(op));
+                   : different(ev, a.tree->shape, b.tree->shape,
+                               tl_op_text(op));
     }
     if (!is_scalar(ev, other)) {
         return tl_fail(ev->diag, TL_E0207,

@@ -242,7 +242,8 @@ static void take_task(void *arg, int64_t task, int worker)
                                                 : p->places;
     int64_t x = rest_offset(p, p->x, o), v = rest_offset(p, p->v, o);
     int last = p->rest - 1;
-    int64_t x_step = p->rest ? p->x[last] : 0, v_step = p->rest ? p->v[last] : 0;
+    int64_t x_step = p->rest ? p->x[last] : 0,
+            v_step = p->rest ? p->v[last] : 0;
 
     (void)worker;
     for (; e < end; e++) {
@@ -288,7 +289,8 @@ static void put_task(void *arg, int64_t task, int worker)
     int64_t o = task / p->parts, i = task % p->parts * p->per_part;
     int64_t n = p->inner - i < p->per_part ? p->inner - i : p->per_part;
     int last = p->rest - 1;
-    int64_t x_step = p->rest ? p->x[last] : 0, v_step = p->rest ? p->v[last] : 0;
+    int64_t x_step = p->rest ? p->x[last] : 0,
+            v_step = p->rest ? p->v[last] : 0;
     int64_t x = rest_offset(p, p->x, o) + i * x_step;
     int64_t v = rest_offset(p, p->v, o) + i * v_step;
 
