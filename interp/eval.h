@@ -79,6 +79,7 @@ struct tl_eval {
     tl_gradblk *grads; /* innermost open grad block */
     tl_value ret;      /* of a return on its way out */
     int call_depth;
+    int64_t steps;    /* statements and turns still allowed; 0: no limit */
     int constructing; /* depth of constructor calls */
     int no_check;     /* > 0: the shape pass is off (inside itself) */
     uint64_t init_ordinal; /* of the outermost constructor running */
@@ -148,6 +149,10 @@ TL_MUST_USE tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e,
                                    tl_value *out);
 TL_MUST_USE tl_status tl_eval_block(tl_eval *ev, const tl_ast *block,
                                     tl_flow *flow);
+
+/* Between statements and turns of loops: E0608 if the user interrupts or the
+ * steps are used up; `span` is what runs. */
+TL_MUST_USE tl_status tl_eval_tick(tl_eval *ev, tl_span span);
 
 /* Assign to a target: name, tuple of targets, path, index.  Takes `v`. */
 TL_MUST_USE tl_status tl_eval_assign_take(tl_eval *ev, const tl_ast *target,

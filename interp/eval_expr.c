@@ -350,6 +350,9 @@ static tl_status comp_for(tl_eval *ev, comp *c, const tl_ast_comp_for *f,
         }
         st = tl_eval_assign_take(ev, f->target, v);
         if (st == TL_OK) {
+            st = tl_eval_tick(ev, f->base.span);
+        }
+        if (st == TL_OK) {
             st = comp_run(ev, c, clause + 1);
         }
     }

@@ -5,11 +5,16 @@
 #include "interp/format.h"
 #include "runtime/base/mem.h"
 
-static tl_status check_interrupt(tl_eval *ev, tl_span span)
+tl_status tl_eval_tick(tl_eval *ev, tl_span span)
 {
     if (ev->rt->interrupted != NULL && *ev->rt->interrupted) {
         *ev->rt->interrupted = 0;
         return tl_fail_at(ev->diag, TL_E0608, span, "interrupted");
+    }
+    if (ev->steps > 0 && --ev->steps == 0) {
+        ev->steps = 1; /* whatever still runs ends at once, too */
+        return tl_fail_at(ev->diag, TL_E0608, span,
+                          "the limit of steps is reached");
     }
     return TL_OK;
 }
@@ -203,7 +208,7 @@ static tl_status stmt_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
         tl_value c = tl_empty();
         bool known, yes;
 
-        TL_TRY(check_interrupt(ev, n->base.span));
+        TL_TRY(tl_eval_tick(ev, n->base.span));
         if (!ev->domain->has_data) {
             return ev->domain->loop(ev, &n->base, tl_unknown(), flow);
         }
@@ -332,6 +337,16 @@ static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,
     return st;
 }
 
+/* Was the value of a local given away at its last read, so that it cannot be
+ * shown any more? */
+static bool is_given_away(const tl_eval *ev, const tl_ast *e)
+{
+    const tl_ref_info *ref = &TL_AST(name, e)->ref;
+
+    return e->kind == TL_AST_NAME && ref->kind == TL_REF_LOCAL &&
+           (ref->last || ev->frame->slots[ref->index].tag == TL_V_EMPTY);
+}
+
 /* A failed comparison prints both sides. */
 static tl_status assert_sides(tl_eval *ev, const tl_ast *cond)
 {
@@ -349,8 +364,8 @@ static tl_status assert_sides(tl_eval *ev, const tl_ast *cond)
         if (side->kind != TL_AST_NAME && side->kind != TL_AST_ATTR) {
             continue;
         }
-        if (side->kind == TL_AST_NAME && TL_AST(name, side)->ref.last) {
-            continue; /* given away by the comparison */
+        if (is_given_away(ev, side)) {
+            continue;
         }
         st = tl_eval_expr(ev, side, &v);
         tl_buf_init(&buf);
@@ -446,7 +461,7 @@ static tl_status stmt_definition(tl_eval *ev, const tl_ast *s)
 /* dispatch over the kinds of statements */
 tl_status tl_eval_stmt(tl_eval *ev, const tl_ast *s, tl_flow *flow)
 {
-    TL_TRY(check_interrupt(ev, s->span));
+    TL_TRY(tl_eval_tick(ev, s->span));
     switch ((tl_ast_kind)s->kind) {
     case TL_AST_ASSIGN:
         return stmt_assign(ev, TL_AST(assign, s), flow);

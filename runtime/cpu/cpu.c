@@ -7,6 +7,10 @@
 
 #include "runtime/cpu/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/kern.h"
 
@@ -51,13 +55,23 @@ static void set_avx2(tl_device *device)
 }
 #endif
 
+#ifdef TL_HAVE_AVX2_KERNELS
+/* clang 14 has no name for this feature: CPUID leaf 1, ECX bit 29. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1u << 29)) != 0;
+}
+#endif
+
 void tl_cpu_device_init(tl_device *device)
 {
     device->name = "cpu";
     set_plain(device);
 #ifdef TL_HAVE_AVX2_KERNELS
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-        && __builtin_cpu_supports("f16c")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        has_f16c()) {
         set_avx2(device);
     }
 #endif

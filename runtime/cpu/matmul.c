@@ -321,7 +321,9 @@ static void block_task(void *arg, int64_t task, int worker)
         tl_gemm_plain(p->dtype, &g);
         return;
     }
-    g.scratch = p->scratch + (size_t)worker * p->backend->scratch;
+    g.scratch = p->scratch != NULL
+                    ? p->scratch + (size_t)worker * p->backend->scratch
+                    : NULL;
     if (!p->backend->run(&g)) {
         atomic_store_explicit(&p->failed, true, memory_order_relaxed);
     }
