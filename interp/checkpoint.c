@@ -154,13 +154,27 @@ static tl_status add_dict(tl_eval *ev, tl_saved_list *list, const tl_dict *d,
 tl_status tl_saved_collect(tl_eval *ev, tl_value root, const char *prefix,
                            tl_saved_list *list)
 {
+    size_t before = list->len;
+
     if (root.tag == TL_V_TREE) {
         return add_tree(ev, list, root.tree, prefix);
     }
     if (is_tensor_dict(root)) {
         return add_dict(ev, list, root.dict, prefix);
     }
-    return add_cells(ev, list, root, prefix);
+    if (tl_is_tensor(root)) {
+        tl_fail(ev->diag, TL_E0210, "a file holds tensors under names, got %s",
+                tl_value_type_str(root).s);
+        tl_diag_help(ev->diag, "save(path, {\"x\": x})");
+        return TL_ERR_PROGRAM;
+    }
+    TL_TRY(add_cells(ev, list, root, prefix));
+    if (list->len == before && root.tag != TL_V_MODULE) {
+        return tl_fail(ev->diag, TL_E0210,
+                       "there is no cell and no tensor to save in a %s",
+                       tl_value_type_str(root).s);
+    }
+    return TL_OK;
 }
 
 bool tl_saved_type(const tl_saved *saved, tl_ttype *out)
