@@ -83,7 +83,7 @@ bool tl_char_is_alpha(uint32_t c)
     if (c < 0xc0) {
         return c == 0xaa || c == 0xb5 || c == 0xba;
     }
-    return c != 0xd7 && c != 0xf7 &&       /* times, divided by */
+    return c != 0xd7 && c != 0xf7 &&        /* times, divided by */
            !(c >= 0x2000 && c <= 0x2bff) && /* punctuation, symbols */
            !(c >= 0x3000 && c <= 0x303f) &&
            !(c >= 0xe000 && c <= 0xf8ff) && /* private use */

@@ -88,7 +88,11 @@ static const char *skip_prefix(const char *p, int64_t *base)
     return p;
 }
 
-typedef enum parsed { PARSED, NOT_A_NUMBER, TOO_LARGE } parsed;
+typedef enum parsed {
+    PARSED,
+    NOT_A_NUMBER,
+    TOO_LARGE
+} parsed;
 
 static parsed parse_int(const char *p, int64_t base, int64_t *out)
 {

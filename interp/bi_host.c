@@ -235,8 +235,8 @@ tl_status tl_bi_zip(tl_eval *ev, const tl_builtin *self, tl_value *args,
 }
 
 /* enumerate(xs, start) */
-tl_status tl_bi_enumerate(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_enumerate(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return zip_values(ev, args, 1, true, args[1].i, out);

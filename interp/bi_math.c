@@ -176,8 +176,8 @@ tl_status tl_host_map2(tl_eval *ev, tl_op op, tl_value a, tl_value b,
                 (tl_is_number(b) || b.tag == TL_V_UNKNOWN);
     tl_value both[2] = {a, b};
 
-    *mine = host && (op == TL_OP_maximum || op == TL_OP_minimum ||
-                     op == TL_OP_pow);
+    *mine = host &&
+            (op == TL_OP_maximum || op == TL_OP_minimum || op == TL_OP_pow);
     if (!*mine) {
         return TL_OK;
     }

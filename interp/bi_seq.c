@@ -162,8 +162,8 @@ tl_status tl_bi_list_pop(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-tl_status tl_bi_seq_index(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_seq_index(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     int64_t at;
 
@@ -180,8 +180,8 @@ tl_status tl_bi_seq_index(tl_eval *ev, const tl_builtin *self,
     return TL_OK;
 }
 
-tl_status tl_bi_seq_count(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_seq_count(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     const tl_seq *seq = args[0].seq;
     int64_t n = 0;
@@ -203,7 +203,11 @@ tl_status tl_bi_seq_count(tl_eval *ev, const tl_builtin *self,
 
 /* ---- dicts ------------------------------------------------------------- */
 
-typedef enum part { KEYS, VALUES, ITEMS } part;
+typedef enum part {
+    KEYS,
+    VALUES,
+    ITEMS
+} part;
 
 static tl_status entry_part(const tl_dict_entry *entry, part what,
                             tl_value *out, tl_diag *diag)
@@ -238,8 +242,8 @@ static tl_status parts_of(const tl_dict *d, part what, tl_value *out,
     return TL_OK;
 }
 
-tl_status tl_bi_dict_keys(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_dict_keys(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return parts_of(args[0].dict, KEYS, out, ev->diag);

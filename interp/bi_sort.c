@@ -125,7 +125,10 @@ tl_status tl_sort_list(tl_eval *ev, tl_value xs, tl_value key, bool reverse,
 {
     size_t n = xs.seq->len;
     pair *memory = tl_calloc(2 * n + 1, sizeof(*memory));
-    sorter s = {.ev = ev, .pairs = memory, .spare = memory + n, .n = n,
+    sorter s = {.ev = ev,
+                .pairs = memory,
+                .spare = memory + n,
+                .n = n,
                 .reverse = reverse};
     tl_status st = TL_OK;
     bool known;

@@ -77,8 +77,8 @@ static size_t run_back(const tl_str *s, size_t end, bool blank)
 
 /* ---- split ------------------------------------------------------------- */
 
-static tl_status split_blanks(tl_eval *ev, const tl_str *s,
-                              const tl_str *sep, int64_t max, tl_value list)
+static tl_status split_blanks(tl_eval *ev, const tl_str *s, const tl_str *sep,
+                              int64_t max, tl_value list)
 {
     size_t at = run(s, 0, true);
 
@@ -195,8 +195,8 @@ static tl_status split(tl_eval *ev, tl_value *args, filler *blanks,
                      plain ? NULL : args[1].str, args[2].i, out);
 }
 
-tl_status tl_bi_str_split(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_split(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return split(ev, args, split_blanks, split_at, out);
@@ -323,8 +323,8 @@ static void replace_empty(const tl_str *s, const tl_str *with, int64_t count,
                           tl_buf *text)
 {
     for (size_t i = 0; i <= s->len; i++) {
-        bool start = i == s->len ||
-                     ((unsigned char)s->data[i] & 0xc0) != 0x80;
+        bool start =
+            i == s->len || ((unsigned char)s->data[i] & 0xc0) != 0x80;
 
         if (start && count != 0) {
             tl_buf_add(text, with->data, with->len);
@@ -402,8 +402,8 @@ tl_status tl_bi_str_find(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-tl_status tl_bi_str_rfind(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_rfind(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     const tl_str *s = args[0].str;
 
@@ -413,8 +413,8 @@ tl_status tl_bi_str_rfind(tl_eval *ev, const tl_builtin *self,
     return TL_OK;
 }
 
-tl_status tl_bi_str_index(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_index(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     const tl_str *s = args[0].str;
     int64_t at = position(s, tl_str_find(s, args[1].str, 0));
@@ -428,8 +428,8 @@ tl_status tl_bi_str_index(tl_eval *ev, const tl_builtin *self,
     return TL_OK;
 }
 
-tl_status tl_bi_str_count(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_count(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     const tl_str *s = args[0].str, *sub = args[1].str;
     int64_t n = 0, hit;

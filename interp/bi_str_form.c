@@ -60,8 +60,8 @@ static tl_status strip(tl_eval *ev, tl_value *args, bool left, bool right,
     return tl_str_new(out, s->data + from, end - from, ev->diag);
 }
 
-tl_status tl_bi_str_strip(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_strip(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return strip(ev, args, true, true, out);
@@ -133,15 +133,15 @@ static tl_status justify(tl_eval *ev, tl_value *args, int before,
     return st;
 }
 
-tl_status tl_bi_str_ljust(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_ljust(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return justify(ev, args, 0, out);
 }
 
-tl_status tl_bi_str_rjust(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_rjust(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return justify(ev, args, 2, out);
@@ -154,8 +154,8 @@ tl_status tl_bi_str_center(tl_eval *ev, const tl_builtin *self,
     return justify(ev, args, 1, out);
 }
 
-tl_status tl_bi_str_zfill(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_zfill(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     const tl_str *s = args[0].str;
     size_t sign = s->len > 0 && (s->data[0] == '-' || s->data[0] == '+');
@@ -178,7 +178,12 @@ tl_status tl_bi_str_zfill(tl_eval *ev, const tl_builtin *self,
 
 /* ---- case -------------------------------------------------------------- */
 
-typedef enum recase { UPPER, LOWER, TITLE, CAPITAL } recase;
+typedef enum recase {
+    UPPER,
+    LOWER,
+    TITLE,
+    CAPITAL
+} recase;
 
 /* The case of a character after `letter` (is the one before a letter?) and
  * at the start or not. */
@@ -217,22 +222,22 @@ static tl_status change_case(tl_eval *ev, tl_value *args, recase how,
     return st;
 }
 
-tl_status tl_bi_str_upper(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_upper(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return change_case(ev, args, UPPER, out);
 }
 
-tl_status tl_bi_str_lower(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_lower(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return change_case(ev, args, LOWER, out);
 }
 
-tl_status tl_bi_str_title(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_str_title(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)self;
     return change_case(ev, args, TITLE, out);

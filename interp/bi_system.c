@@ -34,8 +34,8 @@ tl_status tl_bi_time(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return TL_OK;
 }
 
-tl_status tl_bi_monotonic(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_monotonic(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     (void)ev;
     (void)self;
@@ -106,8 +106,8 @@ static tl_status check_utf8(tl_eval *ev, const char *path,
         if (n == 0) {
             return tl_fail(ev->diag, TL_E0712,
                            "%s is not UTF-8 text: byte 0x%02x at offset %zu",
-                           tl_path_str(path).s,
-                           (unsigned char)bytes->data[i], i);
+                           tl_path_str(path).s, (unsigned char)bytes->data[i],
+                           i);
         }
         i += n;
     }
@@ -233,8 +233,8 @@ tl_status tl_bi_files_append(tl_eval *ev, const tl_builtin *self,
 
     (void)self;
     TL_TRY(check_path(ev, path));
-    fd = open(path->data, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
-                              O_NONBLOCK, 0666);
+    fd = open(path->data,
+              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) {
         return system_error(ev, TL_E0707, "write", path->data);
     }

@@ -33,7 +33,8 @@ const size_t tl_builtin_nrows =
 #define NROWS (sizeof(tl_builtin_rows) / sizeof(*tl_builtin_rows))
 
 struct tl_builtin_table {
-    tl_map by_name[TL_V_TAG_COUNT]; /* tl_sym * -> row; functions under NONE */
+    tl_map
+        by_name[TL_V_TAG_COUNT]; /* tl_sym * -> row; functions under NONE */
     const char **names[TL_V_TAG_COUNT];
     size_t nnames[TL_V_TAG_COUNT];
     tl_signature *signatures[NROWS]; /* NULL until used */
@@ -268,8 +269,8 @@ static tl_status ask_effect(tl_eval *ev, const tl_builtin *b, bool *perform,
 {
     bool print = (b->effects & TL_FX_PRINT) != 0;
 
-    TL_TRY(ev->domain->effect(ev, print ? TL_HOST_PRINT : TL_HOST_IO,
-                              perform));
+    TL_TRY(
+        ev->domain->effect(ev, print ? TL_HOST_PRINT : TL_HOST_IO, perform));
     if (!*perform) {
         *out = print ? tl_none() : tl_unknown();
     }

@@ -273,8 +273,8 @@ static tl_status list_put_take(tl_value v, tl_value i, tl_value x,
     int64_t at;
 
     TL_GOTO(st, index_int(i, "an index", &at, diag));
-    TL_GOTO(st, tl_index_normalise(at, (int64_t)v.seq->len, "list", &at,
-                                   diag));
+    TL_GOTO(st,
+            tl_index_normalise(at, (int64_t)v.seq->len, "list", &at, diag));
     st = tl_list_unshare_take(v, &v, diag);
     if (st != TL_OK) {
         tl_unref(x);
@@ -335,8 +335,8 @@ tl_status tl_container_put_take(tl_value v, tl_value i, tl_value x,
 
 /* ---- joining and repeating --------------------------------------------- */
 
-static tl_status list_extend_take(tl_value list, tl_value more,
-                                  tl_value *out, tl_diag *diag)
+static tl_status list_extend_take(tl_value list, tl_value more, tl_value *out,
+                                  tl_diag *diag)
 {
     size_t n = more.seq->len;
     tl_status st = TL_OK;
@@ -366,17 +366,15 @@ static tl_status seq_join(const tl_seq *a, const tl_seq *b, tl_tag tag,
     return TL_OK;
 }
 
-tl_status tl_concat_take(tl_value a, tl_value b, tl_value *out,
-                         tl_diag *diag)
+tl_status tl_concat_take(tl_value a, tl_value b, tl_value *out, tl_diag *diag)
 {
     tl_status st;
 
     if (a.tag == TL_V_LIST && tl_unshared(a)) {
         return list_extend_take(a, b, out, diag);
     }
-    st = a.tag == TL_V_STR
-             ? tl_str_concat(a.str, b.str, out, diag)
-             : seq_join(a.seq, b.seq, a.tag, out, diag);
+    st = a.tag == TL_V_STR ? tl_str_concat(a.str, b.str, out, diag)
+                           : seq_join(a.seq, b.seq, a.tag, out, diag);
     tl_unref(a);
     tl_unref(b);
     return st;

@@ -236,8 +236,7 @@ tl_status tl_dict_remove(tl_dict *d, tl_value key, tl_value *out,
 
 /* ---- copying ----------------------------------------------------------- */
 
-static tl_status copy_entries(tl_dict *to, const tl_dict *from,
-                              tl_diag *diag)
+static tl_status copy_entries(tl_dict *to, const tl_dict *from, tl_diag *diag)
 {
     tl_dict_entry *entry;
     size_t cap = MIN_CAP, i = 0;

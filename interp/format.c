@@ -5,10 +5,10 @@
  * angle brackets: <fn f>, <Linear>. */
 #include "interp/format.h"
 
+#include "interp/builtin.h"
 #include "interp/dict.h"
 #include "interp/eval.h"
 #include "interp/tree.h"
-#include "interp/builtin.h"
 #include "runtime/tensor/print.h"
 
 #define MAX_DEPTH 1000
@@ -80,7 +80,8 @@ static void print_method(tl_buf *out, const tl_method *method)
 
 static void print_class(tl_buf *out, const tl_class *cls)
 {
-    const char *kind = cls->code->kind == TL_FUNC_RECORD ? "record" : "module";
+    const char *kind =
+        cls->code->kind == TL_FUNC_RECORD ? "record" : "module";
 
     tl_buf_printf(out, "<%s %s>", kind, cls->code->name->text);
 }
@@ -171,8 +172,7 @@ static tl_status print_record(printer *p, const tl_record *record)
     for (uint32_t i = 0; i < code->params.len; i++) {
         const tl_ast_param *param = TL_AST(param, code->params.items[i]);
 
-        tl_buf_printf(p->out, "%s%s=", i == 0 ? "" : ", ",
-                      param->name->text);
+        tl_buf_printf(p->out, "%s%s=", i == 0 ? "" : ", ", param->name->text);
         TL_TRY(print_value(p, record->fields[i], true));
     }
     tl_buf_putc(p->out, ')');

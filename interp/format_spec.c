@@ -34,7 +34,7 @@ typedef struct spec {
 
 /* A number in pieces: sign, prefix, digits before the point, the rest. */
 typedef struct number {
-    char sign; /* or 0 */
+    char sign;          /* or 0 */
     const char *prefix; /* "0x", or "" */
     const char *digits;
     size_t ndigits;
@@ -240,8 +240,8 @@ static void put_number(const spec *s, const number *n, tl_buf *out)
     }
     tl_buf_puts(&text, n->prefix);
     if (align == '=' && !zeros) { /* pad between sign and digits */
-        put_fill(s, s->width - (int64_t)(fixed + grouped_len(s, n,
-                                                             n->ndigits)),
+        put_fill(s,
+                 s->width - (int64_t)(fixed + grouped_len(s, n, n->ndigits)),
                  &text);
     }
     put_digits(s, n, zeros ? count_zeros(s, n, fixed) : 0, &text);
@@ -311,7 +311,8 @@ out:
 
 static unsigned base_of(char type)
 {
-    return type == 'b' ? 2 : type == 'o' ? 8
+    return type == 'b'                  ? 2
+           : type == 'o'                ? 8
            : type == 'x' || type == 'X' ? 16
                                         : 10;
 }
@@ -370,12 +371,15 @@ static tl_status format_int(const spec *s, int64_t i, tl_buf *out,
     unsigned base = base_of(s->type);
     uint64_t u = i < 0 ? -(uint64_t)i : (uint64_t)i;
     char buf[64];
-    number n = {.sign = sign_of(s, i < 0), .prefix = prefix_of(s),
-                .rest = "", .group = base == 10 ? 3 : 4};
+    number n = {.sign = sign_of(s, i < 0),
+                .prefix = prefix_of(s),
+                .rest = "",
+                .group = base == 10 ? 3 : 4};
     size_t at = write_digits(u, base, s->type == 'X', buf);
 
     if (s->precision >= 0) {
-        return bad_spec(s, diag, "an int has no precision; `f` gives decimals");
+        return bad_spec(s, diag,
+                        "an int has no precision; `f` gives decimals");
     }
     if (s->type == 'c') {
         return format_char(s, i, out, diag);

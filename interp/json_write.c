@@ -33,7 +33,9 @@ static tl_status write_float(writer *w, double f)
 {
     if (!isfinite(f)) {
         return tl_fail(w->diag, TL_E0220, "%s has no JSON form",
-                       isnan(f) ? "nan" : f > 0 ? "inf" : "-inf");
+                       isnan(f) ? "nan"
+                       : f > 0  ? "inf"
+                                : "-inf");
     }
     tl_print_f64(f, w->out);
     return TL_OK;
@@ -231,8 +233,8 @@ tl_status tl_bi_json_parse(tl_eval *ev, const tl_builtin *self,
 }
 
 /* json.text(x, indent) */
-tl_status tl_bi_json_text(tl_eval *ev, const tl_builtin *self,
-                          tl_value *args, tl_value *out)
+tl_status tl_bi_json_text(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                          tl_value *out)
 {
     int64_t indent = args[1].tag == TL_V_NONE ? -1 : args[1].i;
     tl_status st;

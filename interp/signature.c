@@ -21,7 +21,11 @@ typedef struct reader {
 
 #define BIT(tag) (1u << TL_V_##tag)
 
-enum { TO_FLOAT = 1, TO_TENSOR = 2, INTS = 4 };
+enum {
+    TO_FLOAT = 1,
+    TO_TENSOR = 2,
+    INTS = 4
+};
 
 static const struct type_name {
     const char *name;

@@ -63,8 +63,8 @@ static tl_status unknown_keyword(tl_eval *ev, const tl_signature *sig,
     for (size_t i = 0; i < sig->nparams; i++) {
         names[i] = sig->params[i].name->text;
     }
-    near = tl_nearest(args->names[k]->text, names + self,
-                      sig->nparams - self);
+    near =
+        tl_nearest(args->names[k]->text, names + self, sig->nparams - self);
     (void)tl_fail_at(ev->diag, TL_E0205, keyword_span(args, k),
                      "`%s` has no parameter `%s`", name,
                      args->names[k]->text);

@@ -45,9 +45,9 @@ typedef enum tl_tag {
     TL_V_DICT,
     TL_V_RANGE,
     TL_V_SLICE,
-    TL_V_FN,        /* function with captured values */
-    TL_V_METHOD,    /* function or built-in bound to its first argument */
-    TL_V_CLASS,     /* a module definition or record definition */
+    TL_V_FN,     /* function with captured values */
+    TL_V_METHOD, /* function or built-in bound to its first argument */
+    TL_V_CLASS,  /* a module definition or record definition */
     TL_V_RECORD,
     TL_V_MODULE,    /* an instance */
     TL_V_CELL,      /* cell(net.w) */
@@ -57,14 +57,14 @@ typedef enum tl_tag {
     TL_V_ERROR,     /* what `catch e` binds */
     TL_V_CONTEXT,   /* no_grad, autocast(bf16), mode("eval", m), ... */
     TL_V_NODE,
-    TL_V_ZIP, /* zip or enumerate of something that is read as it goes */
-    TL_V_TYPE,      /* a type as a value: the initialiser's second argument */
+    TL_V_ZIP,  /* zip or enumerate of something that is read as it goes */
+    TL_V_TYPE, /* a type as a value: the initialiser's second argument */
     TL_V_TAG_COUNT
 } tl_tag;
 
 typedef struct tl_obj {
     int32_t refs;
-    uint8_t tag; /* tl_tag */
+    uint8_t tag;         /* tl_tag */
     struct tl_obj *next; /* while it waits to be freed */
 } tl_obj;
 
@@ -123,10 +123,10 @@ typedef struct tl_value {
 
 struct tl_str {
     tl_obj obj;
-    bool ascii;     /* one byte a code point: index directly */
-    uint64_t hash;  /* 0: not yet computed */
-    size_t len;     /* bytes */
-    char data[];    /* UTF-8, NUL-terminated */
+    bool ascii;    /* one byte a code point: index directly */
+    uint64_t hash; /* 0: not yet computed */
+    size_t len;    /* bytes */
+    char data[];   /* UTF-8, NUL-terminated */
 };
 
 struct tl_seq { /* a list or a tuple */

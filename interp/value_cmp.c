@@ -118,8 +118,8 @@ static tl_status dicts_equal(const tl_dict *a, const tl_dict *b, int depth,
         TL_TRY(tl_dict_get(b, a->entries[i].key, &other, diag));
         same = other != NULL;
         if (same) {
-            TL_TRY(equal(a->entries[i].value, *other, depth + 1, &same,
-                         diag));
+            TL_TRY(
+                equal(a->entries[i].value, *other, depth + 1, &same, diag));
         }
     }
     *out = same;
@@ -158,8 +158,8 @@ static tl_status objects_equal(tl_value a, tl_value b, int depth, bool *out,
         if (a.seq->len != b.seq->len) {
             return TL_OK;
         }
-        return items_equal(a.seq->items, b.seq->items, a.seq->len, depth,
-                           out, diag);
+        return items_equal(a.seq->items, b.seq->items, a.seq->len, depth, out,
+                           diag);
     case TL_V_DICT:
         return dicts_equal(a.dict, b.dict, depth, out, diag);
     case TL_V_RANGE:
@@ -173,8 +173,7 @@ static tl_status objects_equal(tl_value a, tl_value b, int depth, bool *out,
             return TL_OK;
         }
         return items_equal(a.record->fields, b.record->fields,
-                           a.record->cls->code->params.len, depth, out,
-                           diag);
+                           a.record->cls->code->params.len, depth, out, diag);
     default:
         return TL_OK;
     }
@@ -269,7 +268,13 @@ tl_status tl_value_compare(tl_value a, tl_value b, int *out, tl_diag *diag)
 
 /* ---- hashes ------------------------------------------------------------ */
 
-enum { SEED_INT = 1, SEED_FLOAT, SEED_STR, SEED_OTHER, SEED_TUPLE };
+enum {
+    SEED_INT = 1,
+    SEED_FLOAT,
+    SEED_STR,
+    SEED_OTHER,
+    SEED_TUPLE
+};
 
 /* The mixer of splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t hash_word(uint64_t word, uint64_t seed)

@@ -37,9 +37,18 @@ typedef struct arg {
     const char *s;
 } arg;
 
-#define S(text) {.kind = 's', .s = text}
-#define I(n) {.kind = 'i', .i = n}
-#define NONE {.kind = 'n'}
+#define S(text)                                                              \
+    {                                                                        \
+        .kind = 's', .s = text                                               \
+    }
+#define I(n)                                                                 \
+    {                                                                        \
+        .kind = 'i', .i = n                                                  \
+    }
+#define NONE                                                                 \
+    {                                                                        \
+        .kind = 'n'                                                          \
+    }
 
 typedef struct method_case {
     const char *s, *method;
@@ -325,8 +334,9 @@ Test(test_bi_str, methods_as_in_python)
         cr_assert_eq(call(c->s, c->method, c->args, c->nargs, &out), TL_OK);
         tl_buf_init(&text);
         cr_assert_eq(tl_format_repr(out, &text, &diag), TL_OK);
-        cr_expect_str_eq(tl_buf_str(&text), c->want, "case %zu: \"%s\".%s: %s",
-                         i, c->s, c->method, tl_buf_str(&text));
+        cr_expect_str_eq(tl_buf_str(&text), c->want,
+                         "case %zu: \"%s\".%s: %s", i, c->s, c->method,
+                         tl_buf_str(&text));
         tl_buf_fini(&text);
         tl_unref(out);
     }
@@ -347,8 +357,7 @@ static void refuses(const char *s, const char *method, arg a, tl_code code,
 Test(test_bi_str, what_is_refused)
 {
     refuses("a", "split", (arg)S(""), TL_E0416, "the separator is empty");
-    refuses("abc", "index", (arg)S("z"), TL_E0218,
-            "\"z\" is not in the str");
+    refuses("abc", "index", (arg)S("z"), TL_E0218, "\"z\" is not in the str");
     refuses("a", "ljust", (arg)I((int64_t)1 << 60), TL_E0416,
             "the width 1152921504606846976 is too large");
     refuses("a", "upper", (arg)NONE, TL_E0203,

@@ -324,7 +324,8 @@ Test(test_builtin_bind, items_of_ints_are_checked)
 
     cr_assert_eq(tl_seq_new_take(&list, TL_V_LIST, items, 2, &diag), TL_OK);
     give(list);
-    refuses("shape: ints", TL_E0210, "`shape` of `f` must be ints, got float");
+    refuses("shape: ints", TL_E0210,
+            "`shape` of `f` must be ints, got float");
 }
 
 Test(test_builtin_bind, a_tensor_for_an_int_gets_help)
@@ -335,8 +336,7 @@ Test(test_builtin_bind, a_tensor_for_an_int_gets_help)
     cr_assert_eq(tl_dnode_new(&node, &type, 0, &diag), TL_OK);
     give(node);
     refuses("n: int", TL_E0210, "`n` of `f` must be int, got i64[]");
-    cr_expect_str_eq(diag.last->help,
-                     "int(t) reads a tensor of one element");
+    cr_expect_str_eq(diag.last->help, "int(t) reads a tensor of one element");
 }
 
 Test(test_builtin_bind, object_of_a_method_is_not_counted)
@@ -352,8 +352,7 @@ Test(test_builtin_bind, object_of_a_method_is_not_counted)
 
 Test(test_builtin_bind, calling_a_method_of_str)
 {
-    const tl_builtin *upper =
-        tl_builtin_method(&ev, TL_V_STR, sym("upper"));
+    const tl_builtin *upper = tl_builtin_method(&ev, TL_V_STR, sym("upper"));
     tl_value out;
 
     cr_assert_eq(tl_builtin_call(&ev, upper, str("ab\xc3\xa9"), &args, &out),

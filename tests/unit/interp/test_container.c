@@ -73,42 +73,18 @@ static const struct slice_case {
     int64_t start, stop, step;
     const char *want;
 } slice_cases[] = {
-    {5, 2, -1, 100, "2"},
-    {0, -9, 1, N, ""},
-    {1, N, -1, -3, ""},
-    {1, -2, 9, N, "0"},
-    {5, 1, N, 2, "13"},
-    {5, 2, 0, -2, "2"},
-    {1, N, 0, -100, ""},
-    {5, -9, 0, 1, ""},
-    {0, N, 1, 2, ""},
-    {1, 0, 3, -1, ""},
-    {1, 9, 1, 1, ""},
-    {8, 1, -3, 3, "14"},
-    {0, -1, -3, 1, ""},
-    {1, 2, N, -1, "0"},
-    {5, 4, 5, N, "4"},
-    {5, 7, -1, N, ""},
-    {5, -1, 3, -3, "4"},
-    {8, -1, 0, -3, "741"},
-    {5, 0, N, 3, "03"},
-    {0, -1, -3, N, ""},
-    {5, -2, -1, -2, ""},
-    {5, N, -9, N, ""},
-    {8, 0, 5, 2, "024"},
-    {0, 1, -9, -1, ""},
-    {5, -1, 9, 3, "4"},
-    {5, N, 5, -1, ""},
-    {5, N, -3, N, "01"},
-    {1, -1, 9, -100, ""},
-    {5, 0, -1, 3, "03"},
-    {8, 9, N, 3, ""},
-    {8, -1, 3, 1, ""},
-    {0, 7, 0, 3, ""},
-    {5, 0, N, N, "01234"},
-    {5, 9, -3, N, ""},
-    {1, 4, -1, 3, ""},
-    {5, 7, -3, 1, ""},
+    {5, 2, -1, 100, "2"}, {0, -9, 1, N, ""},   {1, N, -1, -3, ""},
+    {1, -2, 9, N, "0"},   {5, 1, N, 2, "13"},  {5, 2, 0, -2, "2"},
+    {1, N, 0, -100, ""},  {5, -9, 0, 1, ""},   {0, N, 1, 2, ""},
+    {1, 0, 3, -1, ""},    {1, 9, 1, 1, ""},    {8, 1, -3, 3, "14"},
+    {0, -1, -3, 1, ""},   {1, 2, N, -1, "0"},  {5, 4, 5, N, "4"},
+    {5, 7, -1, N, ""},    {5, -1, 3, -3, "4"}, {8, -1, 0, -3, "741"},
+    {5, 0, N, 3, "03"},   {0, -1, -3, N, ""},  {5, -2, -1, -2, ""},
+    {5, N, -9, N, ""},    {8, 0, 5, 2, "024"}, {0, 1, -9, -1, ""},
+    {5, -1, 9, 3, "4"},   {5, N, 5, -1, ""},   {5, N, -3, N, "01"},
+    {1, -1, 9, -100, ""}, {5, 0, -1, 3, "03"}, {8, 9, N, 3, ""},
+    {8, -1, 3, 1, ""},    {0, 7, 0, 3, ""},    {5, 0, N, N, "01234"},
+    {5, 9, -3, N, ""},    {1, 4, -1, 3, ""},   {5, 7, -3, 1, ""},
 };
 
 static tl_value part(int64_t i)
@@ -129,8 +105,8 @@ static void check_slice(tl_value v, const struct slice_case *c)
     cr_expect_eq(tl_container_len(got), (int64_t)n);
     for (size_t i = 0; i < n && tl_container_len(got) == (int64_t)n; i++) {
         tl_value item = at(got, (int64_t)i);
-        char digit = item.tag == TL_V_STR ? item.str->data[0]
-                                          : (char)('0' + item.i);
+        char digit =
+            item.tag == TL_V_STR ? item.str->data[0] : (char)('0' + item.i);
 
         cr_expect_eq(digit, c->want[i], "[%lld:%lld:%lld] of %d",
                      (long long)c->start, (long long)c->stop,
@@ -165,10 +141,11 @@ Test(test_container, slices_of_wide_characters)
                                     tl_none(), &out, &diag),
                  TL_OK);
     shows(out, "\"\xc3\xa9\xe6\x97\xa5\"");
-    cr_assert_eq(tl_container_slice(s, tl_none(), tl_none(),
-                                    tl_int_value(-1), &out, &diag),
+    cr_assert_eq(tl_container_slice(s, tl_none(), tl_none(), tl_int_value(-1),
+                                    &out, &diag),
                  TL_OK);
-    shows(out, "\"z\xe6\x97\xa5\xc3\xa9" "a\"");
+    shows(out, "\"z\xe6\x97\xa5\xc3\xa9"
+               "a\"");
     shows(at(s, -2), "\"\xe6\x97\xa5\"");
     tl_unref(s);
 }
@@ -255,9 +232,9 @@ Test(test_container, write_in_place_when_unshared)
     tl_value list = count_to(TL_V_LIST, 3);
     const tl_seq *before = list.seq;
 
-    cr_assert_eq(tl_container_put_take(list, tl_int_value(-1), str("x"),
-                                       &list, &diag),
-                 TL_OK);
+    cr_assert_eq(
+        tl_container_put_take(list, tl_int_value(-1), str("x"), &list, &diag),
+        TL_OK);
     cr_expect_eq(list.seq, before);
     shows(list, "[0, 1, \"x\"]");
 }

@@ -138,8 +138,7 @@ Test(test_dict, unhashable_key_is_refused_and_released)
 
     cr_assert_eq(tl_seq_alloc(&key, TL_V_LIST, 0, &diag), TL_OK);
     cr_assert_eq(tl_seq_alloc(&value, TL_V_LIST, 0, &diag), TL_OK);
-    cr_expect_eq(tl_dict_set_take(d.dict, key, value, &diag),
-                 TL_ERR_PROGRAM);
+    cr_expect_eq(tl_dict_set_take(d.dict, key, value, &diag), TL_ERR_PROGRAM);
     cr_expect_eq(diag.last->code, TL_E0210);
 }
 
@@ -152,9 +151,9 @@ Test(test_dict, copy_is_independent)
     tl_unref(removed(tl_int_value(1)));
     cr_assert_eq(tl_dict_unshare_take(&copy, tl_ref(d), &diag), TL_OK);
     cr_assert_neq(copy.dict, d.dict);
-    cr_assert_eq(tl_dict_set_take(copy.dict, tl_int_value(2),
-                                  tl_int_value(9), &diag),
-                 TL_OK);
+    cr_assert_eq(
+        tl_dict_set_take(copy.dict, tl_int_value(2), tl_int_value(9), &diag),
+        TL_OK);
     cr_expect_eq(get(tl_int_value(2)), 2);
     cr_expect_eq(copy.dict->live, 1);
     tl_unref(copy);

@@ -251,9 +251,11 @@ static const int_case int_cases[] = {
     {.i = -1234567, .spec = "*>8", .want = "-1234567"},
     {.i = 9223372036854775807, .spec = "^7d", .want = "9223372036854775807"},
     {.i = 9223372036854775807, .spec = "#X", .want = "0X7FFFFFFFFFFFFFFF"},
-    {.i = 9223372036854775807, .spec = ",",
+    {.i = 9223372036854775807,
+     .spec = ",",
      .want = "9,223,372,036,854,775,807"},
-    {.i = 9223372036854775807, .spec = "%",
+    {.i = 9223372036854775807,
+     .spec = "%",
      .want = "922337203685477580800.000000%"},
     {.i = INT64_MIN, .spec = "5d", .want = "-9223372036854775808"},
     {.i = INT64_MIN, .spec = "#x", .want = "-0x8000000000000000"},
@@ -372,8 +374,7 @@ Test(test_format, bad_specs_are_explained)
             "format \".2\": an int has no precision; `f` gives decimals");
     refuses(tl_float_value(1), "d", "format type `d` is not for float");
     refuses(s, "d", "format type `d` is not for str");
-    refuses(s, "+",
-            "format \"+\": `=`, signs, `#` and `,` are for numbers");
+    refuses(s, "+", "format \"+\": `=`, signs, `#` and `,` are for numbers");
     refuses(tl_int_value(-1), "c", "-1 is not a character");
     tl_unref(s);
 }

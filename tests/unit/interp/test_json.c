@@ -30,8 +30,8 @@ static void reads(const char *json, const char *want)
 {
     tl_value v;
 
-    cr_assert_eq(tl_json_to_value(json, strlen(json), &v, &diag), TL_OK,
-                 "%s", json);
+    cr_assert_eq(tl_json_to_value(json, strlen(json), &v, &diag), TL_OK, "%s",
+                 json);
     tl_buf_clear(&text);
     cr_assert_eq(tl_format_repr(v, &text, &diag), TL_OK);
     cr_expect_str_eq(tl_buf_str(&text), want);
@@ -92,8 +92,10 @@ Test(test_json, what_is_not_json)
     refuses("\"\\x\"", "JSON, line 1, column 4: unknown escape");
     refuses("\"\n\"",
             "JSON, line 1, column 2: control character in a string");
-    refuses("\"\\ud800\"", "JSON, line 1, column 8: half of a surrogate pair");
-    refuses("\"\\udc00\"", "JSON, line 1, column 8: half of a surrogate pair");
+    refuses("\"\\ud800\"",
+            "JSON, line 1, column 8: half of a surrogate pair");
+    refuses("\"\\udc00\"",
+            "JSON, line 1, column 8: half of a surrogate pair");
     refuses("\"\\u00g0\"",
             "JSON, line 1, column 7: four hex digits expected after \\u");
     refuses("\"\xff\"", "JSON, line 1, column 2: invalid UTF-8 in a string");
