@@ -1,0 +1,444 @@
+/* Every structured row over layouts, empty sizes and failing allocations.
+ *
+ * A row's example is run on row-major operands; then on the same values as a
+ * transposed, strided, offset, reversed and broadcast-like view; the results
+ * must have the same bits.  Then each allocation is failed in turn. */
+#include "runtime/op/loss.h"
+#include "tests/unit/runtime/helper.h"
+
+TestSuite(structured_rows, .init = rt_setup, .fini = rt_teardown);
+
+enum { MAX_IN = 5 };
+
+typedef struct example {
+    tl_op op;
+    tl_attrs at;
+    int nin;
+    tl_tensor *in[MAX_IN];
+} example;
+
+static tl_tensor *numbers(tl_dtype dtype, int rank, const int64_t *size)
+{
+    tl_tensor *t = make(dtype, rank, size, NULL);
+    uint64_t seed = (uint64_t)(rank * 977 + dtype);
+
+    for (int64_t i = 0; i < t->numel; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        tl_tensor_set_f(t, i, (double)(seed >> 40) * 0x1p-23 - 1);
+    }
+    return t;
+}
+
+static tl_tensor *ints(int rank, const int64_t *size, int64_t bound)
+{
+    tl_tensor *t = make(TL_i64, rank, size, NULL);
+
+    for (int64_t i = 0; i < t->numel; i++) {
+        tl_tensor_set_i(t, i, (i * 7 + 3) % bound);
+    }
+    return t;
+}
+
+/* The row's operands and attributes; false for rows tested elsewhere. */
+static bool make_example(tl_op op, tl_dtype f, example *x)
+{
+    tl_attrs *at = &x->at;
+
+    *x = (example){.op = op, .nin = 1};
+    tl_attrs_init(at);
+    at->i[0] = 1;
+    x->in[0] = numbers(f, 2, DIMS(6, 5));
+    switch (op) {
+    case TL_OP_copy:
+    case TL_OP_tril:
+    case TL_OP_triu:
+    case TL_OP_softmax:
+    case TL_OP_log_softmax:
+    case TL_OP_sort:
+    case TL_OP_unique:
+    case TL_OP_nonzero:
+        break;
+    case TL_OP_cat:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(2, 5));
+        break;
+    case TL_OP_slice_put:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(2, 3));
+        at->ndims = 6;
+        for (int i = 0; i < 6; i++) {
+            at->dims[i] = tl_dim_num(DIMS(1, 2, 3, 0, 3, 2)[i]);
+        }
+        break;
+    case TL_OP_matmul:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(5, 7));
+        break;
+    case TL_OP_gather:
+        x->nin = 2;
+        x->in[1] = ints(2, DIMS(3, 5), 6);
+        break;
+    case TL_OP_scatter_add:
+        x->nin = 3;
+        x->in[1] = ints(2, DIMS(3, 5), 6);
+        x->in[2] = numbers(f, 2, DIMS(3, 5));
+        break;
+    case TL_OP_index:
+        x->nin = 2;
+        x->in[1] = ints(2, DIMS(3, 2), 6);
+        at->axes = 1;
+        break;
+    case TL_OP_index_put:
+        x->nin = 3;
+        x->in[1] = numbers(f, 2, DIMS(4, 5));
+        x->in[2] = ints(1, DIMS(4), 6);
+        at->axes = 1;
+        break;
+    case TL_OP_embedding:
+        x->nin = 2;
+        x->in[1] = ints(2, DIMS(3, 2), 6);
+        break;
+    case TL_OP_embedding_grad:
+        x->nin = 2;
+        x->in[1] = ints(1, DIMS(6), 4);
+        at->ndims = 2;
+        at->dims[0] = tl_dim_num(4);
+        at->dims[1] = tl_dim_num(5);
+        break;
+    case TL_OP_one_hot:
+        tl_tensor_unref(x->in[0]);
+        x->in[0] = ints(2, DIMS(3, 2), 4);
+        at->ndims = 1;
+        at->dims[0] = tl_dim_num(4);
+        break;
+    case TL_OP_softmax_grad:
+    case TL_OP_log_softmax_grad:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(6, 5));
+        at->axis = 1;
+        break;
+    case TL_OP_cross_entropy:
+        x->nin = 3;
+        x->in[1] = ints(1, DIMS(6), 5);
+        x->in[2] = numbers(f, 1, DIMS(5));
+        at->i[1] = TL_LOSS_MEAN;
+        at->f[0] = 0.1;
+        break;
+    case TL_OP_cross_entropy_grad:
+        x->nin = 4;
+        tl_tensor_unref(x->in[0]);
+        x->in[0] = numbers(f, 1, DIMS(6));
+        x->in[1] = numbers(f, 2, DIMS(6, 5));
+        x->in[2] = ints(1, DIMS(6), 5);
+        x->in[3] = numbers(tl_dtype_arith(f), 1, DIMS(6));
+        break;
+    case TL_OP_layer_norm:
+        x->nin = 3;
+        x->in[1] = numbers(f, 1, DIMS(5));
+        x->in[2] = numbers(f, 1, DIMS(5));
+        at->f[0] = 1e-5;
+        break;
+    case TL_OP_topk:
+        at->ndims = 1;
+        at->dims[0] = tl_dim_num(2);
+        break;
+    case TL_OP_sgd_update:
+    case TL_OP_momentum_update:
+    case TL_OP_adam_update:
+    case TL_OP_adamw_update:
+        x->nin = tl_op_get(op)->nin;
+        for (int i = 1; i < x->nin; i++) {
+            x->in[i] = i == 4 ? ints(0, NULL, 9) : numbers(f, 2, DIMS(6, 5));
+        }
+        if (x->nin > 3) { /* a second moment is not negative */
+            for (int64_t i = 0; i < 30; i++) {
+                tl_tensor_set_f(x->in[3], i,
+                                fabs(tl_tensor_get_f(x->in[3], i)));
+            }
+        }
+        memcpy(at->f, VALUES(.1, .01, .9, .99, 1e-8), 5 * sizeof(double));
+        break;
+    default:
+        tl_tensor_unref(x->in[0]);
+        return false;
+    }
+    return true;
+}
+
+static void drop_example(example *x)
+{
+    for (int i = 0; i < x->nin; i++) {
+        tl_tensor_unref(x->in[i]);
+    }
+}
+
+/* The same values in other memory: form 0 transposed, 1 every third element,
+ * 2 offset, 3 reversed. */
+static tl_tensor *laid_out(const tl_tensor *t, int form)
+{
+    int64_t size[TL_MAX_RANK], stride[TL_MAX_RANK], room = 7, offset = 0;
+    tl_tensor *memory, *view;
+
+    for (int i = 0; i < t->rank; i++) {
+        int axis = form == 0 ? i : t->rank - 1 - i;
+
+        size[axis] = t->size[axis];
+        stride[axis] = i == 0 ? (form == 1 ? 3 : 1) : room;
+        room = stride[axis] * size[axis];
+    }
+    room = (t->rank ? room : 1) + 3;
+    if (form == 2) {
+        offset = 3;
+    }
+    for (int i = 0; form == 3 && i < t->rank; i++) {
+        offset += (size[i] - 1) * stride[i];
+        stride[i] = -stride[i];
+    }
+    memory = make(t->dtype, 1, &room, NULL);
+    for (int64_t e = 0; e < t->numel; e++) {
+        int64_t rest = e, at = offset;
+
+        for (int i = t->rank - 1; i >= 0; i--) {
+            at += rest % size[i] * stride[i];
+            rest /= size[i];
+        }
+        memcpy((char *)tl_tensor_data(memory) +
+                   (size_t)at * tl_dtype_size(t->dtype),
+               (const char *)tl_tensor_data(t) +
+                   (size_t)e * tl_dtype_size(t->dtype),
+               tl_dtype_size(t->dtype));
+    }
+    OK(tl_tensor_view(&view, memory, t->rank, size, stride, offset, &diag));
+    tl_tensor_unref(memory);
+    return view;
+}
+
+static void expect_same(const tl_tensor *a, const tl_tensor *b,
+                        const example *x, int form)
+{
+    int64_t bad = 0;
+
+    cr_assert_eq(a->numel, b->numel);
+    for (int64_t i = 0; i < a->numel; i++) {
+        double u = tl_tensor_get_f(a, i), v = tl_tensor_get_f(b, i);
+
+        bad += memcmp(&u, &v, sizeof(u)) != 0;
+    }
+    cr_expect_eq(bad, 0, "%s of %s, form %d: %lld of %lld differ",
+                 tl_op_get(x->op)->name, tl_dtype_name(x->in[0]->dtype), form,
+                 (long long)bad, (long long)a->numel);
+}
+
+static void check_layouts(example *x)
+{
+    tl_tensor *want[TL_MAX_OUTPUTS], *got[TL_MAX_OUTPUTS];
+
+    OK(tl_apply_borrowed(&rt, x->op, x->in, x->nin, &x->at, want));
+    for (int form = 0; form < 4; form++) {
+        tl_tensor *in[MAX_IN];
+
+        for (int i = 0; i < x->nin; i++) {
+            in[i] = laid_out(x->in[i], form);
+        }
+        /* the transposed form of a product is a case of its own */
+        if (x->op == TL_OP_matmul && form == 0) {
+            for (int i = 0; i < x->nin; i++) {
+                tl_tensor_unref(in[i]);
+            }
+            continue;
+        }
+        /* saved statistics are row-major by construction */
+        OK(tl_apply(&rt, x->op, in, x->nin, &x->at, got));
+        for (int r = 0; r < tl_op_get(x->op)->nout; r++) {
+            expect_same(want[r], got[r], x, form);
+            tl_tensor_unref(got[r]);
+        }
+    }
+    for (int r = 0; r < tl_op_get(x->op)->nout; r++) {
+        tl_tensor_unref(want[r]);
+    }
+}
+
+Test(structured_rows, layouts_do_not_change_bits)
+{
+    static const tl_dtype dtype[] = {TL_f32, TL_f64, TL_f16, TL_bf16};
+
+    for (int op = 0; op < TL_OP_COUNT; op++) {
+        for (int d = 0; d < 4; d++) {
+            example x;
+
+            if (tl_op_get((tl_op)op)->cls == TL_CLASS_KERN &&
+                make_example((tl_op)op, dtype[d], &x)) {
+                check_layouts(&x);
+                drop_example(&x);
+            }
+        }
+    }
+}
+
+/* No KERN row without an example, but for those of tests/ops that walk other
+ * classes, and layer_norm_grad (unit test of the gradient). */
+Test(structured_rows, every_row_has_an_example)
+{
+    static const tl_op elsewhere[] = {TL_OP_cast,    TL_OP_cumsum,
+                                      TL_OP_cumprod, TL_OP_dropout,
+                                      TL_OP_bernoulli, TL_OP_multinomial,
+                                      TL_OP_linrec,  TL_OP_shift,
+                                      TL_OP_layer_norm_grad};
+
+    for (int op = 0; op < TL_OP_COUNT; op++) {
+        bool known = false;
+        example x;
+
+        if (tl_op_get((tl_op)op)->cls != TL_CLASS_KERN) {
+            continue;
+        }
+        for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++) {
+            known |= elsewhere[i] == (tl_op)op;
+        }
+        if (!known) {
+            known = make_example((tl_op)op, TL_f32, &x);
+            if (known) {
+                drop_example(&x);
+            }
+        }
+        cr_expect(known, "`%s` has no example here",
+                  tl_op_get((tl_op)op)->name);
+    }
+}
+
+/* The n-th allocation of the call fails, for every n: E0607, nothing left. */
+static void check_failures(example *x)
+{
+    tl_tensor *in[MAX_IN], *out[TL_MAX_OUTPUTS];
+    tl_status st = TL_ERR_MEMORY;
+    int failures = 0;
+
+    for (int i = 0; i < x->nin; i++) { /* views take the most scratch */
+        in[i] = laid_out(x->in[i], 1);
+    }
+    for (uint64_t n = 1; st != TL_OK && n < 100; n++) {
+        tl_diag_clear(&diag);
+        tl_mem_fail_at(n, false);
+        st = tl_apply_borrowed(&rt, x->op, in, x->nin, &x->at, out);
+        tl_mem_fail_at(0, false);
+        if (st != TL_OK) {
+            failures++;
+            cr_expect_eq(st, TL_ERR_MEMORY, "%s: %s",
+                         tl_op_get(x->op)->name, said());
+            cr_expect_eq(diag.last->code, TL_E0607);
+        }
+    }
+    cr_expect_eq(st, TL_OK);
+    cr_expect_gt(failures, 0);
+    for (int r = 0; r < tl_op_get(x->op)->nout; r++) {
+        tl_tensor_unref(out[r]);
+    }
+    for (int i = 0; i < x->nin; i++) {
+        tl_tensor_unref(in[i]);
+    }
+}
+
+Test(structured_rows, every_failed_allocation_is_reported)
+{
+    for (int op = 0; op < TL_OP_COUNT; op++) {
+        for (int d = 0; d < 2; d++) {
+            example x;
+
+            if (tl_op_get((tl_op)op)->cls == TL_CLASS_KERN &&
+                make_example((tl_op)op, d ? TL_bf16 : TL_f32, &x)) {
+                check_failures(&x);
+                drop_example(&x);
+            }
+        }
+    }
+}
+
+/* ---- empty operands ------------------------------------------------------- */
+
+static tl_tensor *empty(tl_dtype dtype, int rank, const int64_t *size)
+{
+    return make(dtype, rank, size, NULL);
+}
+
+static void expect_empty(tl_op op, tl_attrs at, int nin, tl_tensor *a,
+                         tl_tensor *b, tl_tensor *c, int64_t numel)
+{
+    tl_tensor *in[] = {a, b, c}, *out[TL_MAX_OUTPUTS];
+
+    OK(tl_apply(&rt, op, in, nin, &at, out));
+    cr_expect_eq(out[0]->numel, numel, "%s", tl_op_get(op)->name);
+    for (int64_t i = 0; i < out[0]->numel; i++) {
+        cr_expect_eq(tl_tensor_get_f(out[0], i), 0);
+    }
+    for (int r = 0; r < tl_op_get(op)->nout; r++) {
+        tl_tensor_unref(out[r]);
+    }
+}
+
+Test(structured_rows, empty_operands)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.axes = 1;
+    expect_empty(TL_OP_copy, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0, 0);
+    expect_empty(TL_OP_tril, at, 1, empty(TL_f32, 2, DIMS(3, 0)), 0, 0, 0);
+    expect_empty(TL_OP_cat, at, 2, empty(TL_f32, 1, DIMS(0)),
+                 empty(TL_f32, 1, DIMS(0)), 0, 0);
+    expect_empty(TL_OP_matmul, at, 2, empty(TL_f32, 2, DIMS(2, 0)),
+                 empty(TL_f32, 2, DIMS(0, 2)), 0, 4);
+    expect_empty(TL_OP_matmul, at, 2, empty(TL_f32, 3, DIMS(0, 2, 3)),
+                 empty(TL_f32, 2, DIMS(3, 2)), 0, 0);
+    expect_empty(TL_OP_gather, at, 2, empty(TL_f32, 1, DIMS(3)),
+                 empty(TL_i64, 1, DIMS(0)), 0, 0);
+    expect_empty(TL_OP_scatter_add, at, 3, empty(TL_f32, 1, DIMS(0)),
+                 empty(TL_i64, 1, DIMS(0)), empty(TL_f32, 1, DIMS(0)), 0);
+    expect_empty(TL_OP_index, at, 2, empty(TL_f32, 2, DIMS(0, 3)),
+                 empty(TL_i64, 1, DIMS(0)), 0, 0);
+    expect_empty(TL_OP_index, at, 2, empty(TL_f32, 2, DIMS(2, 0)),
+                 empty(TL_i64, 1, DIMS(1)), 0, 0);
+    expect_empty(TL_OP_index_put, at, 3, empty(TL_f32, 2, DIMS(0, 3)),
+                 empty(TL_f32, 2, DIMS(0, 3)), empty(TL_i64, 1, DIMS(0)), 0);
+    expect_empty(TL_OP_nonzero, at, 1, empty(TL_bool, 1, DIMS(0)), 0, 0, 0);
+    expect_empty(TL_OP_embedding, at, 2, empty(TL_f32, 2, DIMS(3, 4)),
+                 empty(TL_i64, 1, DIMS(0)), 0, 0);
+    expect_empty(TL_OP_softmax, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0, 0);
+    expect_empty(TL_OP_sort, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0, 0);
+    expect_empty(TL_OP_unique, at, 1, empty(TL_f32, 1, DIMS(0)), 0, 0, 0);
+    expect_empty(TL_OP_sgd_update, at, 2, empty(TL_f32, 1, DIMS(0)),
+                 empty(TL_f32, 1, DIMS(0)), 0, 0);
+    at.ndims = 2;
+    at.dims[0] = at.dims[1] = tl_dim_num(2);
+    expect_empty(TL_OP_embedding_grad, at, 2, empty(TL_f32, 2, DIMS(0, 2)),
+                 empty(TL_i64, 1, DIMS(0)), 0, 4);
+    at.ndims = 1;
+    at.i[0] = 1;
+    expect_empty(TL_OP_layer_norm, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0,
+                 0);
+}
+
+/* A given-away input is overwritten where the row allows it. */
+Test(structured_rows, updates_happen_in_place)
+{
+    example x;
+    tl_tensor *out[TL_MAX_OUTPUTS];
+    const void *p, *m, *v;
+
+    cr_assert(make_example(TL_OP_adamw_update, TL_f32, &x));
+    p = tl_tensor_data(x.in[0]);
+    m = tl_tensor_data(x.in[2]);
+    v = tl_tensor_data(x.in[3]);
+    OK(tl_apply(&rt, x.op, x.in, x.nin, &x.at, out));
+    cr_expect_eq(tl_tensor_data(out[0]), p);
+    cr_expect_eq(tl_tensor_data(out[1]), m);
+    cr_expect_eq(tl_tensor_data(out[2]), v);
+    for (int i = 0; i < 3; i++) {
+        tl_tensor_unref(out[i]);
+    }
+    cr_assert(make_example(TL_OP_index_put, TL_f32, &x));
+    p = tl_tensor_data(x.in[0]);
+    OK(tl_apply(&rt, x.op, x.in, x.nin, &x.at, out));
+    cr_expect_eq(tl_tensor_data(out[0]), p);
+    tl_tensor_unref(out[0]);
+}
