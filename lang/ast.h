@@ -104,8 +104,9 @@ typedef struct tl_ref_info {
      * an AUG: the slot may be empty during the write, which puts the new
      * value back.  Inside `try` what the handler, or the code after it,
      * reads is never marked; nor are names in types, parameters' defaults
-     * and conditions, dimension names, `self`, grad targets, and anything in
-     * a function that mentions breakpoint. */
+     * and conditions, dimension names, `self`, grad targets, the receiver of
+     * a call x.m(...) that is a statement, and anything in a function that
+     * mentions breakpoint. */
     bool last;
     uint32_t index;
     uint32_t self; /* FIELD: capture that holds `self`, or TL_SELF_SLOT */

@@ -428,6 +428,20 @@ static void visit_children(live *l, tl_ast *node)
     }
 }
 
+/* The evaluator looks at the receiver of `x.m(...)` before it runs it. */
+static void keep_receiver(const tl_ast_expr_stmt *stmt)
+{
+    tl_ast *object;
+
+    if (!stmt->unused) {
+        return;
+    }
+    object = TL_AST(attr, TL_AST(call, stmt->value)->callee)->object;
+    if (object->kind == TL_AST_NAME) {
+        TL_AST(name, object)->ref.last = false;
+    }
+}
+
 static void visit_stmt(live *l, tl_ast *node)
 {
     switch (node->kind) {
@@ -457,6 +471,10 @@ static void visit_stmt(live *l, tl_ast *node)
         break;
     case TL_AST_TRY:
         visit_try(l, TL_AST(try, node));
+        break;
+    case TL_AST_EXPR_STMT:
+        visit(l, TL_AST(expr_stmt, node)->value);
+        keep_receiver(TL_AST(expr_stmt, node));
         break;
     case TL_AST_WITH_ITEM:
         if (TL_AST(with_item, node)->target) {

@@ -44,6 +44,8 @@ Test(live, straight_lines)
         {"fn h(x): return x and x", "x", "-l"},
         {"fn h(x): return x < x < x", "x", "--l"},
         {"fn h(x): return x |> x", "x", "-l"},
+        {"fn h(x): x.m(1)", "x", "-"},
+        {"fn h(x): return x.m(1)", "x", "l"},
     };
 
     CHECK(rows);
