@@ -8,7 +8,10 @@
 
 #include "lang/ast.h"
 
-enum { INDENT = 2, WIDTH = 78 };
+enum {
+    INDENT = 2,
+    WIDTH = 78
+};
 
 typedef struct printer {
     tl_buf *out;
@@ -35,9 +38,8 @@ static void print_text(printer *p, const tl_text *text)
 
 static void print_ref(printer *p, const tl_ref_info *ref)
 {
-    static const char *const kinds[] = {"none",   "local", "capture",
-                                        "self_fn", "global", "field",
-                                        "builtin"};
+    static const char *const kinds[] = {
+        "none", "local", "capture", "self_fn", "global", "field", "builtin"};
     static const char *const classes[] = {"header", "constant", "param",
                                           "buffer", "host",     "method"};
 

@@ -245,18 +245,17 @@ tl_ast *tl_build_target(tl_parser *ps, tl_ast *node)
 }
 
 tl_ast *tl_build_assign(tl_parser *ps, tl_span at, tl_kids targets,
-                         tl_ast *value)
+                        tl_ast *value)
 {
     return NEW(ASSIGN, assign, at, .targets = targets, .value = value);
 }
 
 tl_ast *tl_build_aug(tl_parser *ps, tl_span at, tl_oper op, tl_ast *target,
-                      tl_ast *value)
+                     tl_ast *value)
 {
     if (target->kind == TL_AST_TUPLE || target->kind == TL_AST_LIST) {
         tl_parse_error(ps, TL_E0114, target->span,
-                       "`%s=` has one target, found several",
-                       tl_op_text(op));
+                       "`%s=` has one target, found several", tl_op_text(op));
     } else {
         tl_build_target(ps, target);
     }
@@ -264,7 +263,7 @@ tl_ast *tl_build_aug(tl_parser *ps, tl_span at, tl_oper op, tl_ast *target,
 }
 
 tl_ast *tl_build_if(tl_parser *ps, tl_span at, tl_ast *cond, tl_ast *body,
-                     tl_kids elifs, tl_ast *other)
+                    tl_kids elifs, tl_ast *other)
 {
     tl_span first = {at.file, cond->span.start, body->span.end};
     tl_kids arms = tl_build_append(
@@ -298,7 +297,7 @@ tl_ast *tl_build_name(tl_parser *ps, tl_span at, const tl_sym *name)
 }
 
 tl_ast *tl_build_tuple_of(tl_parser *ps, tl_span at, tl_kids items,
-                           bool comma)
+                          bool comma)
 {
     if (items.len != 1 || comma) {
         return NEW(TUPLE, tuple, at, .items = items);
@@ -323,7 +322,7 @@ tl_ast *tl_build_paren(tl_parser *ps, tl_span at, tl_ast *node)
 }
 
 tl_ast *tl_build_compare(tl_parser *ps, tl_span at, tl_ast *left, tl_oper op,
-                          tl_ast *right)
+                         tl_ast *right)
 {
     tl_ast *node = left;
     tl_ast_compare *compare;
@@ -405,7 +404,7 @@ tl_kids tl_build_args(tl_parser *ps, tl_kids args)
 }
 
 tl_ast *tl_build_generator(tl_parser *ps, tl_span at, tl_ast *value,
-                            tl_kids clauses)
+                           tl_kids clauses)
 {
     tl_parse_error(ps, TL_E0117, at, "tlang has no generator expressions");
     tl_parse_help(ps, "make a list: `[... for ... in ...]`");

@@ -8,10 +8,11 @@ static void check_star(tl_parser *ps, const tl_ast_param *param, int *seen)
     int star = (int)param->star;
 
     if (star != 0 && *seen >= star) {
-        tl_parse_error(ps, TL_E0100, param->base.span,
-                       "`%s%s` stands behind `%s`: the order is `*xs`, `**kw`",
-                       star == 1 ? "*" : "**", param->name->text,
-                       *seen == 1 ? "*..." : "**...");
+        tl_parse_error(
+            ps, TL_E0100, param->base.span,
+            "`%s%s` stands behind `%s`: the order is `*xs`, `**kw`",
+            star == 1 ? "*" : "**", param->name->text,
+            *seen == 1 ? "*..." : "**...");
     } else if (star == 0 && *seen == 2) {
         tl_parse_error(ps, TL_E0100, param->base.span,
                        "nothing can stand behind `**`, found `%s`",
@@ -55,15 +56,15 @@ tl_ast *tl_build_fn(tl_parser *ps, tl_span at, tl_fn_parts parts)
 }
 
 tl_ast *tl_build_param(tl_parser *ps, tl_span at, tl_span name_at, int star,
-                        const tl_sym *name, tl_ast *type, tl_ast *value)
+                       const tl_sym *name, tl_ast *type, tl_ast *value)
 {
     return NEW(PARAM, param, at, .name = name, .star = star, .type = type,
                .value = value, .name_at = name_at);
 }
 
 tl_ast *tl_build_cell(tl_parser *ps, tl_span at, bool buffer,
-                       const tl_sym *name, tl_span name_at, tl_ast *type,
-                       tl_ast *value)
+                      const tl_sym *name, tl_span name_at, tl_ast *type,
+                      tl_ast *value)
 {
     at.end = value ? value->span.end : type->span.end;
     return NEW(CELL, cell, at, .buffer = buffer,
@@ -72,7 +73,7 @@ tl_ast *tl_build_cell(tl_parser *ps, tl_span at, bool buffer,
 }
 
 tl_ast *tl_build_module(tl_parser *ps, tl_span at, const tl_sym *name,
-                         tl_span name_at, tl_kids params, tl_ast *body)
+                        tl_span name_at, tl_kids params, tl_ast *body)
 {
     check_params(ps, &params);
     return NEW(MODULE, module, at, .name = name, .name_at = name_at,
@@ -104,7 +105,7 @@ static tl_ast *field_of(tl_parser *ps, const tl_ast *stmt)
 }
 
 tl_ast *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
-                         tl_span name_at, tl_ast *body)
+                        tl_span name_at, tl_ast *body)
 {
     const tl_kids *stmts = &TL_AST(block, body)->stmts;
     tl_kids fields = {0};
@@ -130,14 +131,14 @@ tl_ast *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
 }
 
 tl_ast *tl_build_decorator(tl_parser *ps, tl_span from, tl_span to,
-                            const tl_sym *name, tl_kids args)
+                           const tl_sym *name, tl_kids args)
 {
     from.end = to.end;
     return NEW(DECORATOR, decorator, from, .name = name, .args = args);
 }
 
 tl_ast *tl_build_decorated(tl_parser *ps, tl_span at, tl_kids decorators,
-                            tl_ast *def)
+                           tl_ast *def)
 {
     def->span.start = at.start;
     switch (def->kind) {

@@ -131,7 +131,7 @@ static bool check_arity(tl_parser *ps, tl_span at, const tl_ast *name,
 }
 
 tl_ast *tl_build_type(tl_parser *ps, tl_span at, tl_ast *name, tl_kids args,
-                       bool brackets)
+                      bool brackets)
 {
     if (is_dtype(name) && (brackets || !is_name(name, "bool"))) {
         check_dims(ps, &args);
@@ -148,7 +148,7 @@ tl_ast *tl_build_type(tl_parser *ps, tl_span at, tl_ast *name, tl_kids args,
 }
 
 tl_ast *tl_build_type_tuple(tl_parser *ps, tl_span at, tl_ast *first,
-                             tl_kids rest)
+                            tl_kids rest)
 {
     tl_kids items = tl_build_append(ps, (tl_kids){0}, first);
 
@@ -170,7 +170,7 @@ static tl_ast *operand(tl_parser *ps, tl_ast *node)
 }
 
 tl_ast *tl_build_dim(tl_parser *ps, tl_span at, tl_oper op, tl_ast *left,
-                      tl_ast *right)
+                     tl_ast *right)
 {
     tl_ast *l = operand(ps, left), *r = operand(ps, right);
 

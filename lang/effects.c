@@ -36,8 +36,7 @@ typedef struct effects {
 static void add_edge(effects *e, const tl_funcdef *to)
 {
     if (e->status == TL_OK && to != e->func) {
-        e->status =
-            TL_VEC_PUSH(&e->edges, ((edge){e->func, to}), e->r->diag);
+        e->status = TL_VEC_PUSH(&e->edges, ((edge){e->func, to}), e->r->diag);
     }
 }
 
@@ -85,8 +84,8 @@ static void add_stored(effects *e, const tl_funcdef *func)
     }
     *item = (stored){func, tl_map_get(&e->stored, owner, NULL)};
     if (!tl_map_set(&e->stored, owner, item)) {
-        e->status = tl_fail_memory(e->r->diag, "the resolver",
-                                   tl_mem_failed_size());
+        e->status =
+            tl_fail_memory(e->r->diag, "the resolver", tl_mem_failed_size());
     }
 }
 
@@ -172,11 +171,10 @@ static bool writes_cell(const tl_ast *target)
 
 static void add_target(effects *e, const tl_ast *target)
 {
-    const tl_kids *items = target->kind == TL_AST_TUPLE
-                               ? &TL_AST(tuple, target)->items
-                           : target->kind == TL_AST_LIST
-                               ? &TL_AST(list, target)->items
-                               : NULL;
+    const tl_kids *items =
+        target->kind == TL_AST_TUPLE  ? &TL_AST(tuple, target)->items
+        : target->kind == TL_AST_LIST ? &TL_AST(list, target)->items
+                                      : NULL;
 
     for (uint32_t i = 0; items && i < items->len; i++) {
         add_target(e, items->items[i]);

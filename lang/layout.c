@@ -20,7 +20,9 @@
 #include "lang/parser.h"
 #include "runtime/base/check.h"
 
-enum { TAB = 4 };
+enum {
+    TAB = 4
+};
 
 tl_status tl_layout_init(tl_parser *ps)
 {
@@ -439,8 +441,8 @@ static bool semicolon(tl_parser *ps, const tl_token *t)
         ps->semicolon_seen = true;
         tl_habit_token(ps, ";", t->span);
     }
-    ps->same_line =
-        !tl_line_ends(ps, t->span.end) && ps->nbrackets == 0 && !ps->line_start;
+    ps->same_line = !tl_line_ends(ps, t->span.end) && ps->nbrackets == 0 &&
+                    !ps->line_start;
     return ps->same_line;
 }
 

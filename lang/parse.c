@@ -172,8 +172,8 @@ static tl_status run_parser(tl_parser *ps)
     return TL_OK;
 }
 
-static tl_status parse(tl_unit **out, tl_lang *lang, uint32_t file, bool entry,
-                       tl_diag *diag)
+static tl_status parse(tl_unit **out, tl_lang *lang, uint32_t file,
+                       bool entry, tl_diag *diag)
 {
     tl_parser ps = {.lang = lang, .diag = diag, .entry = entry};
     tl_status status;

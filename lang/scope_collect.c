@@ -28,8 +28,7 @@ static void collect_target(tl_resolver *r, tl_scope *s, const tl_ast *node,
 
     switch (node->kind) {
     case TL_AST_NAME:
-        tl_scope_bind(r, s, TL_AST(name, node)->name, node->span,
-                            binds);
+        tl_scope_bind(r, s, TL_AST(name, node)->name, node->span, binds);
         return;
     case TL_AST_STAR:
         collect_target(r, s, TL_AST(star, node)->value, TL_BIND_OTHER);
@@ -77,8 +76,7 @@ static void collect_import(tl_resolver *r, tl_scope *s, const tl_ast *node)
             name = TL_AST(from_name, item)->name;
             alias = TL_AST(from_name, item)->alias;
         }
-        tl_scope_bind(r, s, alias ? alias : name, item->span,
-                            TL_BIND_OTHER);
+        tl_scope_bind(r, s, alias ? alias : name, item->span, TL_BIND_OTHER);
     }
 }
 
@@ -173,4 +171,3 @@ void tl_scope_collect(tl_resolver *r, tl_scope *s, const tl_ast *node)
     }
     tl_ast_children(node, collect_child, &c);
 }
-

@@ -114,10 +114,9 @@ static void reject_self(tl_resolver *r, const tl_ast_param *param)
 
 static unsigned binds_of_type(const tl_ast *type)
 {
-    const tl_ast *name =
-        type && type->kind == TL_AST_TYPE_NAME
-            ? TL_AST(type_name, type)->name
-            : NULL;
+    const tl_ast *name = type && type->kind == TL_AST_TYPE_NAME
+                             ? TL_AST(type_name, type)->name
+                             : NULL;
     const char *text = name && name->kind == TL_AST_NAME
                            ? TL_AST(name, name)->name->text
                            : "";
@@ -149,8 +148,8 @@ void tl_scope_params(tl_resolver *r, tl_scope *s)
         had = tl_scope_bind(r, s, param->name, param->name_at,
                             binds_of_type(param->type));
         if (had) {
-            param->ref = (tl_ref_info){.kind = TL_REF_LOCAL,
-                                       .index = had->slot};
+            param->ref =
+                (tl_ref_info){.kind = TL_REF_LOCAL, .index = had->slot};
         }
     }
 }
@@ -244,9 +243,8 @@ static void function(tl_resolver *r, tl_scope *s, tl_ast *body,
 static void define_fn(tl_resolver *r, tl_scope *outer, tl_ast_fn *fn)
 {
     bool method = outer->func->kind == TL_FUNC_MODULE;
-    tl_scope *s =
-        tl_scope_open(r, outer, method ? TL_FUNC_METHOD : TL_FUNC_FN,
-                      &fn->base, fn->name);
+    tl_scope *s = tl_scope_open(
+        r, outer, method ? TL_FUNC_METHOD : TL_FUNC_FN, &fn->base, fn->name);
 
     if (!s) {
         return;

@@ -139,13 +139,11 @@ static const char *statement_word(const tl_ast *stmt)
 
 static bool has_grad_value(const tl_ast *stmt)
 {
-    const tl_ast *value = stmt->kind == TL_AST_ASSIGN
-                              ? TL_AST(assign, stmt)->value
-                          : stmt->kind == TL_AST_AUG
-                              ? TL_AST(aug, stmt)->value
-                          : stmt->kind == TL_AST_EXPR_STMT
-                              ? TL_AST(expr_stmt, stmt)->value
-                              : NULL;
+    const tl_ast *value =
+        stmt->kind == TL_AST_ASSIGN      ? TL_AST(assign, stmt)->value
+        : stmt->kind == TL_AST_AUG       ? TL_AST(aug, stmt)->value
+        : stmt->kind == TL_AST_EXPR_STMT ? TL_AST(expr_stmt, stmt)->value
+                                         : NULL;
 
     return value && value->kind == TL_AST_GRAD;
 }
@@ -167,11 +165,10 @@ static bool allowed_member(tl_resolver *r, const tl_ast *stmt)
         }
         break;
     }
-    tl_scope_error(r, TL_E0116,
-                   (tl_span){stmt->span.file, stmt->span.start,
-                             stmt->span.start + 1},
-                   "%s cannot stand in the body of a module",
-                   statement_word(stmt));
+    tl_scope_error(
+        r, TL_E0116,
+        (tl_span){stmt->span.file, stmt->span.start, stmt->span.start + 1},
+        "%s cannot stand in the body of a module", statement_word(stmt));
     if (stmt->kind == TL_AST_IF) {
         tl_diag_help(r->diag, "a field may be chosen: `f = a if c else b`");
     } else if (stmt->kind == TL_AST_FOR) {
@@ -190,8 +187,9 @@ static void sort_fields(tl_moddef *m)
         tl_fielddef field = m->fields[i];
         uint32_t k = i;
 
-        for (; k > 0 && m->fields[k - 1].decl->span.start >
-                            field.decl->span.start; k--) {
+        for (; k > 0 &&
+               m->fields[k - 1].decl->span.start > field.decl->span.start;
+             k--) {
             m->fields[k] = m->fields[k - 1];
         }
         m->fields[k] = field;
@@ -243,8 +241,8 @@ static void walk_members(tl_resolver *r, tl_scope *s, const tl_kids *stmts)
     s->made = tl_arena_array(&r->scratch, s->func->module->nfields + 1,
                              sizeof(*s->made));
     if (!s->made) {
-        tl_scope_keep(r, tl_fail_memory(r->diag, "a module",
-                                        s->func->module->nfields));
+        tl_scope_keep(
+            r, tl_fail_memory(r->diag, "a module", s->func->module->nfields));
         return;
     }
     for (uint32_t i = 0; i < stmts->len; i++) {

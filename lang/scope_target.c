@@ -126,8 +126,9 @@ static void check_path(tl_resolver *r, const tl_scope *s, const tl_ast *path)
                        "`%s[...] = ...` rebinds `%s`, which is no variable "
                        "of this function",
                        name->name->text, name->name->text);
-        tl_diag_help(r->diag, "copy it first, `y = %s`, and return the new "
-                              "value",
+        tl_diag_help(r->diag,
+                     "copy it first, `y = %s`, and return the new "
+                     "value",
                      name->name->text);
     }
 }

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool is_builtin(void *arg, const tl_sym *name)
 {
-    static const char *const names[] = {"print", "range", "len", "relu",
+    static const char *const names[] = {"print", "range",      "len", "relu",
                                         "zeros", "breakpoint", "f32"};
 
     (void)arg;
@@ -71,8 +71,7 @@ static void check_ref(const checker *c, const tl_ref_info *ref)
         TL_CHECK(ref->index < c->func->ncaptures);
     } else if (ref->kind == TL_REF_FIELD) {
         TL_CHECK(ref->index < c->func->module->nfields);
-        TL_CHECK(ref->self == TL_SELF_SLOT ||
-                 ref->self < c->func->ncaptures);
+        TL_CHECK(ref->self == TL_SELF_SLOT || ref->self < c->func->ncaptures);
     }
     TL_CHECK(!ref->last || ref->kind == TL_REF_LOCAL);
 }

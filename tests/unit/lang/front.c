@@ -62,8 +62,7 @@ void front_fini(front *f)
 
 static tl_status parse(front *f, const char *text, bool entry)
 {
-    uint32_t file =
-        tl_sources_add(&f->sources, "t.tl", text, strlen(text));
+    uint32_t file = tl_sources_add(&f->sources, "t.tl", text, strlen(text));
 
     cr_assert_neq(file, 0);
     if (f->unit) {
@@ -150,8 +149,9 @@ const char *front_errors(front *f)
         if (source) {
             tl_source_position(source, i->span.start, &line, &column);
         }
-        tl_buf_printf(&f->text, "%s%s %d:%d %s", i == f->diag.first ? "" : "\n",
-                      tl_code_name(i->code), line, column, i->message);
+        tl_buf_printf(&f->text, "%s%s %d:%d %s",
+                      i == f->diag.first ? "" : "\n", tl_code_name(i->code),
+                      line, column, i->message);
         if (i->help) {
             tl_buf_printf(&f->text, "; help: %s", i->help);
         }

@@ -202,8 +202,7 @@ Test(parser, statements)
          "[(expr_stmt (name f))]))"},
         {"for a, b in c: pass",
          "(for (name c) (tuple [(name a) (name b)]) (block [(pass)]))"},
-        {"while a: break",
-         "(while (name a) (block [(break)]))"},
+        {"while a: break", "(while (name a) (block [(break)]))"},
         {"with t = f(), g: pass",
          "(with [(with_item (call (name f) []) (name t)) (with_item (name g) "
          "-)] (block [(pass)]))"},
@@ -274,7 +273,8 @@ Test(parser, types)
         {"x: f32[*S, D]? = y",
          "(decl (name x) (type_opt (type_tensor f32 [(dim_pack S) (name "
          "D)])) (name y))"},
-        {"x: bool = y", "(decl (name x) (type_name (name bool) []) (name y))"},
+        {"x: bool = y",
+         "(decl (name x) (type_name (name bool) []) (name y))"},
         {"x: bool[] = y", "(decl (name x) (type_tensor bool []) (name y))"},
         {"fn f() -> none: pass",
          "(fn [] f [] (type_name (none) []) [] (block [(pass)]) -)"},
@@ -306,7 +306,7 @@ Test(parser, newlines_vanish_in_brackets_and_behind_backslashes)
 /* ---- whole programs ------------------------------------------------------ */
 
 static const char *const programs[] = {"bert", "ddp", "everything", "fused",
-                                       "gpt2", "mlp", "resnet", "syntax"};
+                                       "gpt2", "mlp", "resnet",     "syntax"};
 
 typedef struct spans {
     const tl_source *source;
@@ -387,8 +387,8 @@ Test(parser, every_allocation_may_fail)
         if (f.status == TL_OK) {
             tl_builtins none = front_builtins;
 
-            f.status = tl_resolve(f.unit, &f.lang, &f.globals, &none,
-                                  &f.diag);
+            f.status =
+                tl_resolve(f.unit, &f.lang, &f.globals, &none, &f.diag);
         }
         tl_mem_fail_at(0, false);
         done = f.status != TL_ERR_MEMORY;

@@ -20,8 +20,9 @@ static void check(const form *forms, size_t n)
         front_init(&f);
         front_resolve(&f, forms[i].text);
         tree = front_tree(&f, true);
-        cr_expect_not_null(strstr(tree, forms[i].part), "`%s` is\n%s\nnot\n%s",
-                           forms[i].text, tree, forms[i].part);
+        cr_expect_not_null(strstr(tree, forms[i].part),
+                           "`%s` is\n%s\nnot\n%s", forms[i].text, tree,
+                           forms[i].part);
         front_fini(&f);
     }
 }
@@ -59,11 +60,12 @@ Test(scope, captures_pass_through_every_function_between)
     const tl_funcdef *outer, *middle, *inner;
 
     front_init(&f);
-    front_resolve(&f, "fn outer(a):\n"
-                      "    fn middle(b):\n"
-                      "        fn inner(c): return a + b + c + outer(middle)\n"
-                      "        return inner\n"
-                      "    return middle\n");
+    front_resolve(&f,
+                  "fn outer(a):\n"
+                  "    fn middle(b):\n"
+                  "        fn inner(c): return a + b + c + outer(middle)\n"
+                  "        return inner\n"
+                  "    return middle\n");
     outer = front_func(&f, "outer");
     middle = front_func(&f, "middle");
     inner = front_func(&f, "inner");
@@ -84,10 +86,8 @@ Test(scope, captures_pass_through_every_function_between)
 Test(scope, loop_variables_of_the_top_level_are_captured)
 {
     static const form forms[] = {
-        {"for i in xs: f(fn() => i)",
-         "(lambda [] (name i capture:0))"},
-        {"for i in xs: pass\nx = fn() => i",
-         "(lambda [] (name i global:0))"},
+        {"for i in xs: f(fn() => i)", "(lambda [] (name i capture:0))"},
+        {"for i in xs: pass\nx = fn() => i", "(lambda [] (name i global:0))"},
         {"y = [fn() => i for i in xs]",
          "(comp_for (name xs builtin) (name i local:0))] (lambda [] (name i "
          "capture:0))"},
@@ -99,8 +99,7 @@ Test(scope, loop_variables_of_the_top_level_are_captured)
 Test(scope, comprehension_variables_stay_inside)
 {
     static const front_case outside[] = {
-        {"y = [i for i in xs]\nz = i",
-         "E0201 2:5 `i` is not defined", NULL},
+        {"y = [i for i in xs]\nz = i", "E0201 2:5 `i` is not defined", NULL},
         {"y = [i for i in i]", "E0201 1:17 `i` is not defined", NULL},
     };
     front f;
@@ -209,8 +208,7 @@ Test(scope, dimension_names_are_locals_of_the_signature)
     cr_expect_eq(k->ndims, 1);
     cr_expect_eq(k->ncaptures, 0);
     cr_expect_not_null(
-        strstr(front_tree(&f, true),
-               "(lambda [] (name B capture:0))"));
+        strstr(front_tree(&f, true), "(lambda [] (name B capture:0))"));
     cr_expect_not_null(
         strstr(front_tree(&f, true), "[(name B local:2) (name D local:7)]"),
         "%s", front_tree(&f, true));
@@ -306,7 +304,9 @@ Test(scope, undefined_names)
         {"fn h(): x += 1", "E0201 1:9 `x` is not defined", NULL},
         {"x += 1", "E0201 1:1 `x` is not defined", NULL},
         {"x = \xce\xb1", "E0201 1:5 `\xce\xb1` is not defined", NULL},
-        {"x = s\xcf\x81" "am", "E0113 1:5", "U+03C1, which looks like `p`"},
+        {"x = s\xcf\x81"
+         "am",
+         "E0113 1:5", "U+03C1, which looks like `p`"},
         {"x = undefined_a + undefined_a", "E0201 1:5", NULL},
         {"x: Foo = 1", "E0201 1:4 `Foo` is not defined", NULL},
         {"g = grad loss wrt x: y = 1\nx = 1", "E0201 1:10 `loss`", NULL},
@@ -378,8 +378,8 @@ Test(scope, what_can_be_written)
          "E0114 3:14 `w` is a cell", "self.w[...] = ..."},
         {"module M:\n    t = [1]\n    fn h(v): t[0] = v\n",
          "E0212 3:14 `t` is a constant", "buffer t"},
-        {"n = 0\nfn h(): n += 1\n",
-         "E0212 2:9 `n` belongs to the top level", "return the new value"},
+        {"n = 0\nfn h(): n += 1\n", "E0212 2:9 `n` belongs to the top level",
+         "return the new value"},
         {"fn h(n):\n    fn k(): n += 1\n    return k\n",
          "E0212 2:13 `n` is captured by value", NULL},
         {"ys = [1]\nfn h(): ys[0] = 2\n", "E0212 2:9 `ys[...] = ...` rebinds",
@@ -473,8 +473,8 @@ Test(marks, options_are_decoded)
 Test(marks, mistakes)
 {
     static const front_case cases[] = {
-        {"@compil\nfn h(): pass", "E0111 1:1 there is no annotation `@compil`",
-         "`compile`"},
+        {"@compil\nfn h(): pass",
+         "E0111 1:1 there is no annotation `@compil`", "`compile`"},
         {"@compile(mod=\"default\")\nfn h(): pass", "E0111 1:10", "`mode`"},
         {"@compile(mode=\"max-autotun\")\nfn h(): pass", "E0111 1:15",
          "`max-autotune`"},

@@ -13,7 +13,8 @@
 Test(syntax, brackets)
 {
     static const front_case cases[] = {
-        {"a = 1\nb = 2\nc = (1,\n", "E0101 3:5 `(` opened at 3:5 is never", 0},
+        {"a = 1\nb = 2\nc = (1,\n", "E0101 3:5 `(` opened at 3:5 is never",
+         0},
         {"x = f(1, 2\nreturn_ = 3\n", "E0101 1:6", 0},
         {"x = f(1, [2\nwhile x: pass\n", "E0101 1:6", 0},
         {"x = f([1)\n", "E0101 1:7 `[` opened at 1:7 is never closed", 0},
@@ -64,7 +65,9 @@ Test(syntax, bytes)
          "E0113 1:2 `\xd0\xb0` (U+0430) is not allowed in a name",
          "looks like U+0061 (`a`)"},
         {"\xc3\xa9t\xc3\xa9 = 1", "E0113 1:1", "Greek"},
-        {"x = \xe2\x80\x9c" "a\xe2\x80\x9d", "E0113 1:5", "(`\"`)"},
+        {"x = \xe2\x80\x9c"
+         "a\xe2\x80\x9d",
+         "E0113 1:5", "(`\"`)"},
         {"x \xe2\x89\xa4 y", "E0113 1:3", "`<=`"},
     };
 
@@ -214,9 +217,9 @@ Test(syntax, habits_of_other_languages)
 
         front_init(&f);
         front_parse(&f, cases[i].text);
-        cr_expect_eq(strncmp(front_errors(&f), cases[i].error,
-                             strlen(cases[i].error)),
-                     0, "`%s` gives\n%s", cases[i].text, front_errors(&f));
+        cr_expect_eq(
+            strncmp(front_errors(&f), cases[i].error, strlen(cases[i].error)),
+            0, "`%s` gives\n%s", cases[i].text, front_errors(&f));
         cr_expect(!cases[i].help || strstr(front_errors(&f), cases[i].help),
                   "`%s` gives\n%s", cases[i].text, front_errors(&f));
         front_fini(&f);
@@ -226,11 +229,15 @@ Test(syntax, habits_of_other_languages)
 Test(syntax, found_and_wanted)
 {
     static const front_case cases[] = {
-        {"x = 1 +", "E0100 1:8 found the end of the line, wanted an "
-                    "expression", NULL},
+        {"x = 1 +",
+         "E0100 1:8 found the end of the line, wanted an "
+         "expression",
+         NULL},
         {"f(a b)", "E0100 1:5 found `b`, wanted ", NULL},
-        {"y = a b", "E0100 1:7 found `b`, wanted the end of the line or an "
-                    "operator", NULL},
+        {"y = a b",
+         "E0100 1:7 found `b`, wanted the end of the line or an "
+         "operator",
+         NULL},
         {"fn (x): pass", "E0100 1:7 found `:`", NULL},
         {"fn f(x: ): pass", "E0100 1:9 found `)`, wanted a type", NULL},
         {"import", "E0100 1:7 found the end of the line, wanted a name",
@@ -380,11 +387,11 @@ static int entry(const char *text)
 
     front_init(&f);
     front_entry(&f, text);
-    result = f.status != TL_OK       ? 'e'
-             : f.unit->incomplete    ? 'i'
-             : f.unit->open_block    ? 'o'
-             : f.unit->quiet         ? 'q'
-                                     : 'c';
+    result = f.status != TL_OK    ? 'e'
+             : f.unit->incomplete ? 'i'
+             : f.unit->open_block ? 'o'
+             : f.unit->quiet      ? 'q'
+                                  : 'c';
     cr_expect_eq(f.diag.nerrors > 0, result == 'e', "`%s`", text);
     cr_expect(result == 'e' || result == 'i' || f.unit->root);
     front_fini(&f);
