@@ -32,8 +32,8 @@ static bool ends_with(const char *s, const char *end)
 static const char *written_name(const tl_eval *ev, size_t i)
 {
     const tl_args *args = ev->call_args;
-    const tl_ast *e = args && args->exprs && i < args->npos ? args->exprs[i]
-                                                            : NULL;
+    const tl_ast *e =
+        args && args->exprs && i < args->npos ? args->exprs[i] : NULL;
 
     if (e && e->kind == TL_AST_NAME) {
         return TL_AST(name, e)->name->text;
@@ -57,8 +57,8 @@ static tl_status add_object(tl_eval *ev, objects *o, const char *name,
     }
     for (size_t i = 0; i < o->n; i++) {
         if (strcmp(o->items[i].name, name) == 0) {
-            return tl_fail(ev->diag, TL_E0205,
-                           "two objects are called `%s`", name);
+            return tl_fail(ev->diag, TL_E0205, "two objects are called `%s`",
+                           name);
         }
     }
     o->items[o->n++] = (tl_ck_object){.name = name, .value = v};
@@ -146,7 +146,7 @@ static tl_status save_file(tl_eval *ev, const char *path, const objects *o)
 static tl_status check_folder_name(tl_eval *ev, const char *path)
 {
     static const char *const formats[] = {
-        ".npy", ".npz",  ".pt",  ".pth", ".bin",  ".ckpt",
+        ".npy", ".npz",  ".pt",   ".pth", ".bin",  ".ckpt",
         ".pkl", ".onnx", ".json", ".h5",  ".gguf", ".safetensor"};
 
     for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
@@ -320,7 +320,8 @@ tl_status tl_bi_files_csv(tl_eval *ev, const tl_builtin *self, tl_value *args,
     (void)self;
     TL_TRY(path_of(ev, args[0], &path));
     if (args[1].i < 0) {
-        return tl_fail(ev->diag, TL_E0416, "skip must be at least 0, got %lld",
+        return tl_fail(ev->diag, TL_E0416,
+                       "skip must be at least 0, got %lld",
                        (long long)args[1].i);
     }
     if (args[2].tag == TL_V_STR) {

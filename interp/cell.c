@@ -100,13 +100,12 @@ static tl_status fit_type(tl_eval *ev, const tl_cell *cell,
 
         if (cell->size[i] >= 0 && tl_dim_is_num(d) &&
             tl_dim_value(d) != cell->size[i]) {
-            return tl_fail(ev->diag, TL_E0312,
-                           "cell `%s` is %s, got %s: dimension %d is %lld, "
-                           "not %lld",
-                           cell_name(cell), declared_text(cell).s,
-                           tl_ttype_str(type).s, i,
-                           (long long)tl_dim_value(d),
-                           (long long)cell->size[i]);
+            return tl_fail(
+                ev->diag, TL_E0312,
+                "cell `%s` is %s, got %s: dimension %d is %lld, "
+                "not %lld",
+                cell_name(cell), declared_text(cell).s, tl_ttype_str(type).s,
+                i, (long long)tl_dim_value(d), (long long)cell->size[i]);
         }
     }
     return TL_OK;
@@ -228,8 +227,8 @@ static tl_status plain_tree(tl_eval *ev, tl_value v, tl_value *out)
 
 static tl_status fit_tree(tl_eval *ev, const tl_cell *cell, tl_value *v)
 {
-    const tl_tree *old = cell->value.tag == TL_V_TREE ? cell->value.tree
-                                                      : NULL;
+    const tl_tree *old =
+        cell->value.tag == TL_V_TREE ? cell->value.tree : NULL;
     tl_value plain, flag;
     tl_status st;
 
@@ -282,8 +281,25 @@ static tl_status fit(tl_eval *ev, tl_cell *cell, tl_value *v)
 
 /* ---- reading and writing ----------------------------------------------- */
 
+/* A rule says nothing of cells: what they contribute would be lost. */
+static tl_status read_in_rule(tl_eval *ev, const tl_cell *cell)
+{
+    const tl_sym *name = ev->rule->name;
+    tl_status st = tl_fail(ev->diag, TL_E0515,
+                           "`%s` has its own backward, but reads the cell "
+                           "`%s`",
+                           name != NULL ? name->text : "fn",
+                           cell_name(cell));
+
+    tl_diag_help(ev->diag, "make it a parameter");
+    return st;
+}
+
 tl_status tl_cell_read(tl_eval *ev, tl_cell *cell, tl_value *out)
 {
+    if (ev->rule != NULL && cell->hold == TL_HOLD_TENSOR) {
+        return read_in_rule(ev, cell);
+    }
     return ev->domain->cell_get(ev, cell, out);
 }
 

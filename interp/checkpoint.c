@@ -56,7 +56,8 @@ static tl_status add_tree(tl_eval *ev, tl_saved_list *list,
                           const tl_tree *tree, const char *prefix)
 {
     for (size_t i = 0; i < tree->shape->len; i++) {
-        tl_saved item = {.name = join(prefix, tree->shape->paths[i]->data, ""),
+        tl_saved item = {.name =
+                             join(prefix, tree->shape->paths[i]->data, ""),
                          .item = -1,
                          .first = list->len,
                          .value = tree->items[i]};
@@ -75,20 +76,25 @@ static tl_status add_cell(tl_eval *ev, tl_saved_list *list, tl_cell *cell,
 
     if (cell->hold != TL_HOLD_TREE) {
         return add(ev, list,
-                   (tl_saved){.name = join(prefix, path, ""), .cell = cell,
-                              .item = -1, .first = first,
+                   (tl_saved){.name = join(prefix, path, ""),
+                              .cell = cell,
+                              .item = -1,
+                              .first = first,
                               .value = tl_empty()});
     }
     if (cell->value.tag != TL_V_TREE) {
-        return tl_fail(ev->diag, TL_E0202, "cell `%s` has no value yet", path);
+        return tl_fail(ev->diag, TL_E0202, "cell `%s` has no value yet",
+                       path);
     }
     tree = cell->value.tree;
     for (size_t i = 0; i < tree->shape->len; i++) {
         TL_TRY(add(ev, list,
                    (tl_saved){.name = join(prefix, path,
                                            tree->shape->paths[i]->data),
-                              .cell = cell, .item = (int64_t)i,
-                              .first = first + i, .value = tl_empty()}));
+                              .cell = cell,
+                              .item = (int64_t)i,
+                              .first = first + i,
+                              .value = tl_empty()}));
     }
     return TL_OK;
 }
@@ -163,7 +169,8 @@ tl_status tl_saved_collect(tl_eval *ev, tl_value root, const char *prefix,
         return add_dict(ev, list, root.dict, prefix);
     }
     if (tl_is_tensor(root)) {
-        tl_fail(ev->diag, TL_E0210, "a file holds tensors under names, got %s",
+        tl_fail(ev->diag, TL_E0210,
+                "a file holds tensors under names, got %s",
                 tl_value_type_str(root).s);
         tl_diag_help(ev->diag, "save(path, {\"x\": x})");
         return TL_ERR_PROGRAM;
@@ -227,8 +234,7 @@ static bool parse_int(const char *text, int64_t *out)
         return false;
     }
     for (; *text; text++) { /* downwards: INT64_MIN has no positive twin */
-        if (*text < '0' || *text > '9' ||
-            __builtin_mul_overflow(n, 10, &n) ||
+        if (*text < '0' || *text > '9' || __builtin_mul_overflow(n, 10, &n) ||
             __builtin_sub_overflow(n, *text - '0', &n)) {
             return false;
         }

@@ -23,10 +23,10 @@
 /* ---- what is saved (checkpoint.c) -------------------------------------- */
 
 typedef struct tl_saved {
-    char *name;    /* with the prefix */
-    tl_cell *cell; /* borrowed; NULL for a value of a tree or dict */
-    int64_t item;  /* of a cell that holds a tree; -1: the cell's value */
-    size_t first;  /* index of the first name of the same cell */
+    char *name;     /* with the prefix */
+    tl_cell *cell;  /* borrowed; NULL for a value of a tree or dict */
+    int64_t item;   /* of a cell that holds a tree; -1: the cell's value */
+    size_t first;   /* index of the first name of the same cell */
     tl_value value; /* of a tree or dict: the tensor, borrowed; else EMPTY */
 } tl_saved;
 
@@ -73,7 +73,7 @@ typedef struct tl_writes {
     struct tl_write {
         tl_cell *cell; /* counted */
         tl_value value;
-    } *items;
+    } * items;
     size_t len, cap;
 } tl_writes;
 

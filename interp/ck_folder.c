@@ -261,9 +261,10 @@ static tl_status missing_object(const folder *f, size_t i)
 {
     tl_fail(f->ev->diag, TL_E0703, "checkpoint %s holds no `%s`",
             tl_path_str(f->path).s, f->objects[i].name);
-    tl_diag_help(f->ev->diag, "the names are those of the variables that "
-                              "were saved; or name it: save(path, net, "
-                              "%s=...)",
+    tl_diag_help(f->ev->diag,
+                 "the names are those of the variables that "
+                 "were saved; or name it: save(path, net, "
+                 "%s=...)",
                  f->objects[i].name);
     return TL_ERR_FILE;
 }
@@ -473,8 +474,7 @@ static tl_status save_object(folder *f, size_t i)
 
     TL_GOTO(st, tl_saved_collect(f->ev, f->objects[i].value, "", &list));
     TL_GOTO(st, data_path(f, f->state.generation, f->objects[i].name, &path));
-    TL_GOTO(st, tl_checkpoint_write(f->ev, path, &list,
-                                    &f->state.hashes[i]));
+    TL_GOTO(st, tl_checkpoint_write(f->ev, path, &list, &f->state.hashes[i]));
 out:
     tl_saved_fini(&list);
     tl_free(path);
@@ -526,8 +526,8 @@ out:
 tl_status tl_folder_save(tl_eval *ev, const char *path,
                          const tl_ck_object *objects, size_t n, int64_t step)
 {
-    folder f = {.ev = ev, .path = path, .objects = objects, .n = n,
-                .lock = -1};
+    folder f = {
+        .ev = ev, .path = path, .objects = objects, .n = n, .lock = -1};
     tl_status st;
 
     f.state.step = step;

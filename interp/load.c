@@ -59,8 +59,8 @@ static tl_status add_write_take(tl_eval *ev, tl_writes *writes, tl_cell *cell,
 tl_status tl_writes_commit(tl_eval *ev, tl_writes *writes)
 {
     for (size_t i = 0; i < writes->len; i++) {
-        TL_TRY(tl_cell_fit(ev, writes->items[i].cell,
-                           &writes->items[i].value));
+        TL_TRY(
+            tl_cell_fit(ev, writes->items[i].cell, &writes->items[i].value));
     }
     for (size_t i = 0; i < writes->len; i++) {
         tl_value v = writes->items[i].value;
@@ -237,8 +237,8 @@ static bool fits(const tl_ttype *type, const tl_st_entry *e, bool transpose)
     int rank = type->shape.rank;
 
     if (e->rank != rank || !e->loadable ||
-        (e->dtype != type->dtype && !(tl_dtype_is_float(e->dtype) &&
-                                      tl_dtype_is_float(type->dtype)))) {
+        (e->dtype != type->dtype &&
+         !(tl_dtype_is_float(e->dtype) && tl_dtype_is_float(type->dtype)))) {
         return false;
     }
     for (int i = 0; i < rank; i++) {
@@ -275,8 +275,8 @@ static tl_status match_cells(loader *l)
     }
     for (size_t i = 0; i < saved->len; i++) { /* shared in the file only */
         tl_match *m = &l->matches[saved->items[i].first];
-        const char *stored = m->key ? NULL
-                                    : metadata(l, saved->items[i].name);
+        const char *stored =
+            m->key ? NULL : metadata(l, saved->items[i].name);
 
         if (stored && !is_host(&saved->items[i])) {
             m->key = find_key(l, stored);
@@ -508,18 +508,18 @@ static tl_status check_hash(loader *l)
         return TL_OK;
     }
     for (size_t i = 0; i < n; i++) {
-        sum += tl_hash_bytes(pairs[i].value, strlen(pairs[i].value),
-                             tl_hash_bytes(pairs[i].key,
-                                           strlen(pairs[i].key), 1));
+        sum += tl_hash_bytes(
+            pairs[i].value, strlen(pairs[i].value),
+            tl_hash_bytes(pairs[i].key, strlen(pairs[i].key), 1));
     }
     for (size_t i = 0; i < l->nkeys; i++) {
         tl_tensor *t;
         tl_status st;
 
-        TL_TRY(tl_safetensors_read(l->file, l->keys[i].entry,
-                                   l->ev->rt->pool, &t, l->ev->diag));
-        st = tl_checkpoint_hash(l->keys[i].entry->name, t, &hash,
-                                l->ev->diag);
+        TL_TRY(tl_safetensors_read(l->file, l->keys[i].entry, l->ev->rt->pool,
+                                   &t, l->ev->diag));
+        st =
+            tl_checkpoint_hash(l->keys[i].entry->name, t, &hash, l->ev->diag);
         tl_tensor_unref(t);
         TL_TRY(st);
         sum += hash;
@@ -550,10 +550,9 @@ static tl_status open_file(tl_eval *ev, const char *path,
                     "%s: files of Python's pickle are not read, since they "
                     "can run code",
                     tl_path_str(path).s);
-            tl_diag_help(ev->diag,
-                         "in Python: safetensors.torch.save_file("
-                         "torch.load(path, weights_only=True), "
-                         "\"x.safetensors\")");
+            tl_diag_help(ev->diag, "in Python: safetensors.torch.save_file("
+                                   "torch.load(path, weights_only=True), "
+                                   "\"x.safetensors\")");
             return TL_ERR_FILE;
         }
     }
@@ -579,7 +578,10 @@ tl_status tl_load_prepare(tl_eval *ev, const char *path, tl_value root,
                           const tl_load_options *options, tl_writes *writes,
                           tl_load_count *count)
 {
-    loader l = {.ev = ev, .path = path, .root = root, .options = options,
+    loader l = {.ev = ev,
+                .path = path,
+                .root = root,
+                .options = options,
                 .writes = writes};
     tl_status st;
 

@@ -299,7 +299,7 @@ static bool is_transposed(const tl_match *m)
     tl_ttype type;
 
     return m->wrong_type && tl_saved_type(m->saved, &type) && e->rank == 2 &&
-           type.shape.rank == 2 &&
+           type.shape.rank == 2 && e->size[0] != e->size[1] &&
            tl_dim_value(type.shape.dim[0]) == e->size[1] &&
            tl_dim_value(type.shape.dim[1]) == e->size[0];
 }
@@ -350,8 +350,7 @@ static void headline(report *r, const char *path, tl_value root,
 
 tl_status tl_load_misfit(tl_eval *ev, const char *path, tl_value root,
                          const tl_match *matches, size_t nmatches,
-                         const tl_file_key *keys, size_t nkeys,
-                         size_t loaded)
+                         const tl_file_key *keys, size_t nkeys, size_t loaded)
 {
     report r = {.ev = ev, .keys = keys, .nkeys = nkeys};
     size_t mismatched = 0, unexpected = 0, nrules;

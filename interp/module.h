@@ -28,7 +28,7 @@ struct tl_fn {
 struct tl_method {
     tl_obj obj;
     tl_value self; /* MODULE for a function; any value for a built-in */
-    const tl_funcdef *code;     /* of a module's method, or NULL */
+    const tl_funcdef *code;    /* of a module's method, or NULL */
     const tl_builtin *builtin; /* of a built-in type's method, or NULL */
     tl_namespace *ns;
 };
@@ -57,7 +57,7 @@ enum { /* sets of kinds, for tl_paths */
     TL_CELLS_SAVED = 1 << TL_CELL_PARAM | 1 << TL_CELL_BUFFER,
     TL_CELLS_ALL = TL_CELLS_SAVED | 1 << TL_CELL_HOST,
     /* options of the walk */
-    TL_PATHS_ALIASES = 8, /* enter shared modules again: their other paths */
+    TL_PATHS_ALIASES = 8,  /* enter shared modules again: their other paths */
     TL_PATHS_REFERRED = 16 /* enter what `cells[N]` fields refer to */
 };
 
@@ -73,28 +73,28 @@ typedef enum tl_cell_hold {
 /* The only thing that changes. */
 struct tl_cell {
     tl_obj obj;
-    uint8_t kind;     /* tl_cell_kind */
-    uint8_t hold;     /* tl_cell_hold */
-    bool has_type;    /* TENSOR: dtype and declared sizes are known */
-    bool keyed;       /* the key is set */
+    uint8_t kind;  /* tl_cell_kind */
+    uint8_t hold;  /* tl_cell_hold */
+    bool has_type; /* TENSOR: dtype and declared sizes are known */
+    bool keyed;    /* the key is set */
     tl_dtype dtype;
     int rank;
     int64_t size[TL_MAX_RANK]; /* declared sizes; -1: `_`, may change */
-    tl_value value; /* EMPTY until the initialiser has run */
-    tl_value init;  /* function (shape, dtype) -> tensor, or EMPTY */
-    uint64_t key;   /* of the initialiser's draws: from ordinal and path */
+    tl_value value;            /* EMPTY until the initialiser has run */
+    tl_value init; /* function (shape, dtype) -> tensor, or EMPTY */
+    uint64_t key;  /* of the initialiser's draws: from ordinal and path */
     uint64_t key_seed;
-    int watchers;   /* open grad blocks that have it as a target */
-    tl_str *name;   /* path when made, for messages */
+    int watchers; /* open grad blocks that have it as a target */
+    tl_str *name; /* path when made, for messages */
 };
 
 struct tl_module {
     tl_obj obj;
     tl_class *cls;
-    int training;   /* open grad blocks that have it, or a holder, as target */
-    int8_t forced;  /* with mode(...): 0 none, 1 eval, 2 train */
-    bool ready;     /* the constructor has returned */
-    uint64_t serial; /* distinct for every instance of a context */
+    int training;  /* open grad blocks that have it, or a holder, as target */
+    int8_t forced; /* with mode(...): 0 none, 1 eval, 2 train */
+    bool ready;    /* the constructor has returned */
+    uint64_t serial;          /* distinct for every instance of a context */
     const tl_module *view_of; /* of a view: the instance, to compare with */
     tl_value fields[]; /* cls->code->module->nfields; EMPTY for methods */
 };
@@ -230,9 +230,9 @@ tl_rng_key tl_eval_next_key(tl_eval *ev);
 
 /* What a path walk meets. */
 typedef struct tl_path_item {
-    tl_str *path; /* owned by the list */
+    tl_str *path;  /* owned by the list */
     tl_cell *cell; /* borrowed */
-    size_t first; /* index of the item with the same cell: itself, unless the
+    size_t first;  /* index of the item with the same cell: itself, unless the
                      cell is shared and came earlier under another path */
 } tl_path_item;
 

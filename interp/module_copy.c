@@ -70,8 +70,8 @@ static tl_status copy_fields(copier *c, const tl_module *m, tl_module *to)
         const tl_fielddef *f = &def->fields[i];
 
         /* a cell in a constant, and cells[N]: referred to, not owned */
-        if (tl_field_is_referred(f) || (m->fields[i].tag == TL_V_CELL &&
-                                        !TL_FIELD_IS_CELL(f->class_))) {
+        if (tl_field_is_referred(f) ||
+            (m->fields[i].tag == TL_V_CELL && !TL_FIELD_IS_CELL(f->class_))) {
             to->fields[i] = tl_ref(m->fields[i]);
             continue;
         }
@@ -83,8 +83,8 @@ static tl_status copy_fields(copier *c, const tl_module *m, tl_module *to)
 static tl_status copy_module(copier *c, const tl_module *m, tl_value *out)
 {
     uint32_t n = tl_module_def(m)->nfields;
-    tl_module *to = tl_obj_new(TL_V_MODULE, sizeof(*to) + n * sizeof(tl_value),
-                               c->ev->diag);
+    tl_module *to = tl_obj_new(
+        TL_V_MODULE, sizeof(*to) + n * sizeof(tl_value), c->ev->diag);
     tl_value v;
     tl_status st;
 
@@ -129,7 +129,8 @@ static tl_status copy_seq(copier *c, const tl_seq *seq, tl_value *out)
         n += st == TL_OK;
     }
     if (st == TL_OK) {
-        st = tl_seq_new_take(out, (tl_tag)seq->obj.tag, items, n, c->ev->diag);
+        st =
+            tl_seq_new_take(out, (tl_tag)seq->obj.tag, items, n, c->ev->diag);
     } else {
         tl_unref_all(items, n);
     }
@@ -250,8 +251,8 @@ static tl_status redirect(copier *c, tl_value v, tl_value *out)
             return TL_ERR_MEMORY;
         }
         s->root = root;
-        s->glob = tl_ref((tl_value){.tag = TL_V_STR,
-                                    .str = v.select->glob}).str;
+        s->glob =
+            tl_ref((tl_value){.tag = TL_V_STR, .str = v.select->glob}).str;
         *out = tl_obj_value_take(s);
         return TL_OK;
     case TL_V_LIST:

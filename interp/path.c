@@ -360,8 +360,8 @@ static tl_status find_first(walk *w)
     tl_map_init(&w->seen);
     for (size_t i = 0; i < w->list->len; i++) {
         tl_path_item *item = &w->list->items[i];
-        size_t seen = (size_t)(uintptr_t)tl_map_get(&w->seen, item->cell,
-                                                    NULL);
+        size_t seen =
+            (size_t)(uintptr_t)tl_map_get(&w->seen, item->cell, NULL);
 
         item->first = seen ? seen - 1 : i;
         if (!seen &&

@@ -20,8 +20,8 @@ static const tl_ast_param *field(const tl_class *cls, uint32_t i)
 static tl_status record_new(tl_eval *ev, tl_class *cls, tl_record **out)
 {
     uint32_t n = nfields(cls);
-    tl_record *r = tl_obj_new(TL_V_RECORD, sizeof(*r) + n * sizeof(tl_value),
-                              ev->diag);
+    tl_record *r =
+        tl_obj_new(TL_V_RECORD, sizeof(*r) + n * sizeof(tl_value), ev->diag);
 
     if (!r) {
         return TL_ERR_MEMORY;
@@ -50,8 +50,8 @@ tl_status tl_record_construct(tl_eval *ev, tl_class *cls, tl_args *args,
     tl_status st;
 
     TL_TRY(record_new(ev, cls, &r));
-    st = tl_frame_push(ev, &frame, cls->code, cls->ns, NULL, NULL,
-                       args->span);
+    st =
+        tl_frame_push(ev, &frame, cls->code, cls->ns, NULL, NULL, args->span);
     if (st == TL_OK) {
         st = tl_bind_args(ev, args);
         for (uint32_t i = 0; st == TL_OK && i < nfields(cls); i++) {
@@ -65,6 +65,18 @@ tl_status tl_record_construct(tl_eval *ev, tl_class *cls, tl_args *args,
     }
     *out = tl_obj_value_take(r);
     return TL_OK;
+}
+
+static void help_fields(tl_eval *ev, const char *const *names, uint32_t n)
+{
+    tl_buf text;
+
+    tl_buf_init(&text);
+    for (uint32_t i = 0; i < n; i++) {
+        tl_buf_printf(&text, "%s`%s`", i > 0 ? ", " : "", names[i]);
+    }
+    tl_diag_help(ev->diag, "its fields are %s", tl_buf_str(&text));
+    tl_buf_fini(&text);
 }
 
 /* Number of the field, or E0211. */
@@ -93,6 +105,8 @@ static tl_status find(tl_eval *ev, const tl_record *r, const tl_sym *name,
             tl_class_name(r->cls), name->text);
     if (near) {
         tl_diag_help(ev->diag, "`%s`", near);
+    } else {
+        help_fields(ev, names, n);
     }
     tl_free(names);
     return TL_ERR_PROGRAM;

@@ -116,8 +116,7 @@ static size_t first_difference(const tl_tree_shape *a, const tl_tree_shape *b)
 
 bool tl_tree_shape_same(const tl_tree_shape *a, const tl_tree_shape *b)
 {
-    return a == b ||
-           (a->len == b->len && first_difference(a, b) == a->len);
+    return a == b || (a->len == b->len && first_difference(a, b) == a->len);
 }
 
 /* ---- trees ------------------------------------------------------------- */

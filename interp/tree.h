@@ -25,8 +25,8 @@ typedef struct tl_tree_shape {
 struct tl_tree {
     tl_obj obj;
     tl_tree_shape *shape;
-    tl_value finite; /* bool[] tensor (TENSOR, NODE), or EMPTY: finite */
-    tl_value scaler; /* MODULE, or EMPTY */
+    tl_value finite;  /* bool[] tensor (TENSOR, NODE), or EMPTY: finite */
+    tl_value scaler;  /* MODULE, or EMPTY */
     tl_value items[]; /* shape->len tensors */
 };
 

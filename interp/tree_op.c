@@ -86,8 +86,7 @@ static tl_status store_result(tl_eval *ev, results *r, const char *path,
         r->items = tl_calloc(width ? width * len : 1, sizeof(tl_value));
         if (!r->items) {
             tl_unref(v);
-            return tl_fail_memory(ev->diag, "a tree",
-                                  len * sizeof(tl_value));
+            return tl_fail_memory(ev->diag, "a tree", len * sizeof(tl_value));
         }
     }
     if (r->tuples != (v.tag == TL_V_TUPLE) || r->width != width) {
@@ -133,8 +132,8 @@ static tl_status call_leaf(tl_eval *ev, tl_value fn, const tl_value *trees,
                            size_t n, tl_value *args, size_t i, tl_value *out)
 {
     for (size_t k = 0; k < n; k++) { /* borrowed */
-        args[k] = trees[k].tag == TL_V_TREE ? trees[k].tree->items[i]
-                                            : trees[k];
+        args[k] =
+            trees[k].tag == TL_V_TREE ? trees[k].tree->items[i] : trees[k];
     }
     return tl_eval_call_values(ev, fn, args, n, out);
 }
@@ -503,7 +502,8 @@ tl_status tl_tree_norm(tl_eval *ev, const tl_tree *tree, tl_value *out)
 /* ---- clipping ---------------------------------------------------------- */
 
 /* E0509, with the first leaf whose norm is not finite. */
-static tl_status norm_not_finite(tl_eval *ev, const tl_tree *tree, double norm)
+static tl_status norm_not_finite(tl_eval *ev, const tl_tree *tree,
+                                 double norm)
 {
     const char *text = isnan(norm) ? "nan" : "inf";
 
@@ -532,8 +532,8 @@ static tl_status coefficient_take(tl_eval *ev, tl_value norm, double max,
 {
     tl_value c, in[3];
 
-    TL_TRY(tl_eval_binary_take(ev, TL_OP_ADD, norm, tl_float_value(1e-6),
-                               &c));
+    TL_TRY(
+        tl_eval_binary_take(ev, TL_OP_ADD, norm, tl_float_value(1e-6), &c));
     TL_TRY(tl_eval_binary_take(ev, TL_OP_DIV, tl_float_value(max), c, &c));
     in[0] = c;
     in[1] = tl_float_value(1.0);

@@ -79,8 +79,8 @@ static inline void run_release(run *r)
 static inline tl_status run_text(run *r, const char *text)
 {
     tl_value v = tl_none();
-    tl_status st = tl_eval_text(&r->ev, r->ns, "<test>", text, strlen(text),
-                                &v, NULL);
+    tl_status st =
+        tl_eval_text(&r->ev, r->ns, "<test>", text, strlen(text), &v, NULL);
 
     if (st == TL_OK) {
         tl_unref(v);

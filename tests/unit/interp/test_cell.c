@@ -30,14 +30,15 @@ static tl_cell *cell_of(const char *module, const char *name)
 
 static void define(void)
 {
-    cr_assert_eq(run_text(&r, "module M(n: int):\n"
-                              "    param w: f32[n, _] = ones(n, 2)\n"
-                              "    param late: f32[n] = fn(s, d) => zeros(s)\n"
-                              "    buffer t: grads[M] = params([])\n"
-                              "    k: int = 1\n"
-                              "    x: float = 1\n"
-                              "    on: bool = true\n"
-                              "m = M(3)\n"),
+    cr_assert_eq(run_text(&r,
+                          "module M(n: int):\n"
+                          "    param w: f32[n, _] = ones(n, 2)\n"
+                          "    param late: f32[n] = fn(s, d) => zeros(s)\n"
+                          "    buffer t: grads[M] = params([])\n"
+                          "    k: int = 1\n"
+                          "    x: float = 1\n"
+                          "    on: bool = true\n"
+                          "m = M(3)\n"),
                  TL_OK);
 }
 
@@ -106,21 +107,20 @@ Test(test_cell, written_cell_needs_no_initialiser)
 
 Test(test_cell, reading_in_the_constructor_is_refused)
 {
-    cr_expect_neq(
-        run_text(&r, "module A():\n"
-                     "    param w: f32[2] = fn(s, d) => zeros(s)\n"
-                     "module B():\n"
-                     "    a = A()\n"
-                     "    sum = a.w.sum()\n"
-                     "b = B()\n"),
-        TL_OK);
+    cr_expect_neq(run_text(&r, "module A():\n"
+                               "    param w: f32[2] = fn(s, d) => zeros(s)\n"
+                               "module B():\n"
+                               "    a = A()\n"
+                               "    sum = a.w.sum()\n"
+                               "b = B()\n"),
+                  TL_OK);
     cr_expect_eq(run_code(&r), TL_E0202);
 }
 
 Test(test_cell, wrong_initialisers_name_the_cell)
 {
-    cr_assert_eq(
-        run_text(&r, "module A(f):\n    param w: f32[2] = f\n"), TL_OK);
+    cr_assert_eq(run_text(&r, "module A(f):\n    param w: f32[2] = f\n"),
+                 TL_OK);
     refuses("A(fn(s, d) => zeros(3)).w", TL_E0312);
     refuses("A(fn(s, d) => none).w", TL_E0210);
     refuses("A(fn(s) => zeros(s)).w", TL_E0203);

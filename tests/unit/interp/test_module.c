@@ -61,14 +61,15 @@ Test(test_module, captured_instances_make_no_cycle)
 {
     int64_t before;
 
-    cr_assert_eq(run_text(&r, "module Box(*items):\n"
-                              "    n = len(items)\n"
-                              "module M():\n"
-                              "    a = 1\n"
-                              "    f = fn(x) => x + a\n"
-                              "    list = [fn(x) => f(x), fn() => a]\n"
-                              "    box = Box(fn() => list, fn() => f)\n"
-                              "    param w: f32[2] = fn(s, d) => full(s, a)\n"),
+    cr_assert_eq(run_text(&r,
+                          "module Box(*items):\n"
+                          "    n = len(items)\n"
+                          "module M():\n"
+                          "    a = 1\n"
+                          "    f = fn(x) => x + a\n"
+                          "    list = [fn(x) => f(x), fn() => a]\n"
+                          "    box = Box(fn() => list, fn() => f)\n"
+                          "    param w: f32[2] = fn(s, d) => full(s, a)\n"),
                  TL_OK);
     before = tl_obj_live();
     cr_assert_eq(run_text(&r, "M()"), TL_OK);

@@ -124,7 +124,8 @@ Test(test_save, every_flipped_bit_of_state_is_refused_or_harmless)
         for (int bit = 0; bit < 8; bit++) {
             flip("ck/state.json", i, bit);
             tl_diag_clear(&r.diag);
-            if (run_text(&r, "resume(\"ck\", net, opt, default=0)") != TL_OK) {
+            if (run_text(&r, "resume(\"ck\", net, opt, default=0)") !=
+                TL_OK) {
                 tl_code code = run_code(&r);
 
                 cr_assert(code == TL_E0705 || code == TL_E0703 ||
@@ -202,7 +203,7 @@ Test(test_save, old_generations_are_swept)
 {
     ok(program);
     ok("for i in range(5):\n    save(\"ck\", net, opt, step=i)\n");
-    cr_expect_eq(count_entries("ck"), 4);        /* .tlang, two files, state */
+    cr_expect_eq(count_entries("ck"), 4); /* .tlang, two files, state */
     cr_expect_eq(count_entries("ck/.tlang"), 2); /* one generation, lock */
 }
 

@@ -113,9 +113,9 @@ Test(test_tree, unshared_operand_is_written_in_place)
     tl_value t = make(few, 5), u;
     tl_storage *storage = t.tree->items[2].tensor->storage;
 
-    cr_assert_eq(tl_tree_binary_take(&r.ev, TL_OP_MUL, t,
-                                     tl_float_value(2.0), &u),
-                 TL_OK);
+    cr_assert_eq(
+        tl_tree_binary_take(&r.ev, TL_OP_MUL, t, tl_float_value(2.0), &u),
+        TL_OK);
     cr_expect_eq(u.tree->items[2].tensor->storage, storage);
     cr_expect_eq(tl_tensor_get_f(u.tree->items[2].tensor, 0), 6);
     tl_unref(u);
