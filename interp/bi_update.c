@@ -148,6 +148,7 @@ static tl_status update_take(tl_eval *ev, update *u, tl_value *res)
     int made = 0;
 
     for (; made < u->nout && st == TL_OK; made++) {
+        lists[made] = tl_empty();
         st = tl_seq_new_take(&lists[made], TL_V_LIST, NULL, 0, ev->diag);
     }
     if (u->in[0]->tag == TL_V_TREE) {

@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/stdlib.h"
+#include "lang/habits.h"
 #include "runtime/io/file.h"
 
 static bool file_exists(const char *path)
@@ -73,6 +74,7 @@ static bool try_path(found *f)
     }
     tl_buf_printf(&f->tried, "%s%s", f->tried.len > 0 ? ", " : "",
                   tl_buf_str(&f->path));
+    f->tried.failed = f->tried.failed || f->path.failed;
     tl_buf_clear(&f->path);
     return false;
 }
@@ -103,27 +105,35 @@ static bool find(tl_eval *ev, const char *dotted, found *f)
     if (lib != NULL) {
         f->text = lib->text;
         f->len = lib->len;
-        tl_buf_printf(&f->path, "stdlib/%s", lib->name);
+        tl_buf_printf(&f->path, "stdlib/%s.tl", lib->name);
         return true;
     }
     return false;
 }
 
-/* The names of the imports that are running, for E0213. */
+/* The files that are being loaded, outermost first.  Frames are at most as
+ * many as calls may nest. */
+static void put_loading(const tl_frame *f, tl_buf *out)
+{
+    if (f == NULL) {
+        return;
+    }
+    put_loading(f->caller, out);
+    if (f->ns->loading && f->fn->kind == TL_FUNC_UNIT) {
+        tl_buf_printf(out, "%s -> ", f->ns->name->data);
+    }
+}
+
 static tl_status cycle(tl_eval *ev, const char *dotted, tl_span span)
 {
     tl_buf chain;
 
     tl_buf_init(&chain);
-    for (tl_frame *f = ev->frame; f != NULL; f = f->caller) {
-        if (f->ns->loading && f->fn->kind == TL_FUNC_UNIT) {
-            tl_buf_printf(&chain, "%s <- ", f->ns->name->data);
-        }
-    }
-    tl_status st = tl_fail_at(ev->diag, TL_E0213, span,
-                              "import cycle: %s <- %s", dotted,
-                              tl_buf_str(&chain));
+    put_loading(ev->frame, &chain);
+    tl_status st = tl_fail_at(ev->diag, TL_E0213, span, "import cycle: %s%s",
+                              tl_buf_str(&chain), dotted);
 
+    tl_diag_help(ev->diag, "move what both files need into a third one");
     tl_buf_fini(&chain);
     return st;
 }
@@ -197,14 +207,22 @@ tl_status tl_eval_import_path(tl_eval *ev, const char *dotted, tl_span span,
 
     tl_buf_init(&f.path);
     tl_buf_init(&f.tried);
-    if (!find(ev, dotted, &f)) {
+    bool there = find(ev, dotted, &f);
+
+    if (f.path.failed || f.tried.failed) {
+        st = tl_fail_memory(ev->diag, "a path", f.path.len);
+        goto out;
+    }
+    if (!there) {
         st = tl_fail_at(ev->diag, TL_E0214, span, "there is no module `%s`",
                         dotted);
         tl_diag_note(ev->diag, "tried %s, and the library",
                      tl_buf_str(&f.tried));
         const char *near = stdlib_nearest(dotted);
 
-        if (near != NULL) {
+        if (tl_habit_import(dotted) != NULL) {
+            tl_diag_help(ev->diag, "%s", tl_habit_import(dotted));
+        } else if (near != NULL) {
             tl_diag_help(ev->diag, "%s", near);
         }
         goto out;
@@ -247,7 +265,9 @@ static tl_status import_path(tl_eval *ev, const tl_path *path, tl_span span,
 
     tl_buf_init(&buf);
     dotted_path(path, &buf);
-    tl_status st = tl_eval_import_path(ev, tl_buf_str(&buf), span, out);
+    tl_status st = buf.failed ? tl_fail_memory(ev->diag, "a path", buf.len)
+                              : tl_eval_import_path(ev, tl_buf_str(&buf),
+                                                    span, out);
 
     tl_buf_fini(&buf);
     return st;

@@ -480,6 +480,9 @@ void tl_scope_undefined(tl_resolver *r, const tl_scope *s,
     uint32_t cp = lookalike(name);
     bool found;
 
+    if (r->status == TL_ERR_MEMORY) {
+        return; /* the name may be one that could not be added */
+    }
     tl_map_get(&r->reported, name, &found);
     if (found) {
         tl_scope_keep(r, TL_ERR_REJECTED);
