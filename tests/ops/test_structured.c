@@ -8,7 +8,9 @@
 
 TestSuite(structured_rows, .init = rt_setup, .fini = rt_teardown);
 
-enum { MAX_IN = 5 };
+enum {
+    MAX_IN = 5
+};
 
 typedef struct example {
     tl_op op;
@@ -39,16 +41,32 @@ static tl_tensor *ints(int rank, const int64_t *size, int64_t bound)
     return t;
 }
 
-/* The row's operands and attributes; false for rows tested elsewhere. */
-static bool make_example(tl_op op, tl_dtype f, example *x)
+static void set_dims(tl_attrs *at, int n, const int64_t *dims)
 {
-    tl_attrs *at = &x->at;
+    at->ndims = (uint16_t)n;
+    for (int i = 0; i < n; i++) {
+        at->dims[i] = tl_dim_num(dims[i]);
+    }
+}
 
-    *x = (example){.op = op, .nin = 1};
-    tl_attrs_init(at);
-    at->i[0] = 1;
-    x->in[0] = numbers(f, 2, DIMS(6, 5));
-    switch (op) {
+/* Operands of an optimiser's update; a second moment is not negative. */
+static bool update_example(tl_dtype f, example *x)
+{
+    x->nin = tl_op_get(x->op)->nin;
+    for (int i = 1; i < x->nin; i++) {
+        x->in[i] = i == 4 ? ints(0, NULL, 9) : numbers(f, 2, DIMS(6, 5));
+    }
+    for (int64_t i = 0; x->nin > 3 && i < 30; i++) {
+        tl_tensor_set_f(x->in[3], i, fabs(tl_tensor_get_f(x->in[3], i)));
+    }
+    memcpy(x->at.f, VALUES(.1, .01, .9, .99, 1e-8), 5 * sizeof(double));
+    return true;
+}
+
+/* Rows with one operand f[6, 5], and those that need little more. */
+static bool simple_example(tl_dtype f, example *x)
+{
+    switch (x->op) {
     case TL_OP_copy:
     case TL_OP_tril:
     case TL_OP_triu:
@@ -57,73 +75,90 @@ static bool make_example(tl_op op, tl_dtype f, example *x)
     case TL_OP_sort:
     case TL_OP_unique:
     case TL_OP_nonzero:
-        break;
-    case TL_OP_cat:
-        x->nin = 2;
-        x->in[1] = numbers(f, 2, DIMS(2, 5));
-        break;
-    case TL_OP_slice_put:
-        x->nin = 2;
-        x->in[1] = numbers(f, 2, DIMS(2, 3));
-        at->ndims = 6;
-        for (int i = 0; i < 6; i++) {
-            at->dims[i] = tl_dim_num(DIMS(1, 2, 3, 0, 3, 2)[i]);
-        }
-        break;
-    case TL_OP_matmul:
-        x->nin = 2;
-        x->in[1] = numbers(f, 2, DIMS(5, 7));
-        break;
-    case TL_OP_gather:
-        x->nin = 2;
-        x->in[1] = ints(2, DIMS(3, 5), 6);
-        break;
-    case TL_OP_scatter_add:
-        x->nin = 3;
-        x->in[1] = ints(2, DIMS(3, 5), 6);
-        x->in[2] = numbers(f, 2, DIMS(3, 5));
-        break;
-    case TL_OP_index:
-        x->nin = 2;
-        x->in[1] = ints(2, DIMS(3, 2), 6);
-        at->axes = 1;
-        break;
-    case TL_OP_index_put:
-        x->nin = 3;
-        x->in[1] = numbers(f, 2, DIMS(4, 5));
-        x->in[2] = ints(1, DIMS(4), 6);
-        at->axes = 1;
-        break;
-    case TL_OP_embedding:
-        x->nin = 2;
-        x->in[1] = ints(2, DIMS(3, 2), 6);
-        break;
-    case TL_OP_embedding_grad:
-        x->nin = 2;
-        x->in[1] = ints(1, DIMS(6), 4);
-        at->ndims = 2;
-        at->dims[0] = tl_dim_num(4);
-        at->dims[1] = tl_dim_num(5);
-        break;
-    case TL_OP_one_hot:
-        tl_tensor_unref(x->in[0]);
-        x->in[0] = ints(2, DIMS(3, 2), 4);
-        at->ndims = 1;
-        at->dims[0] = tl_dim_num(4);
-        break;
+        return true;
+    case TL_OP_topk:
+        set_dims(&x->at, 1, DIMS(2));
+        return true;
     case TL_OP_softmax_grad:
     case TL_OP_log_softmax_grad:
         x->nin = 2;
         x->in[1] = numbers(f, 2, DIMS(6, 5));
-        at->axis = 1;
-        break;
+        x->at.axis = 1;
+        return true;
+    case TL_OP_matmul:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(5, 7));
+        return true;
+    case TL_OP_cat:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(2, 5));
+        return true;
+    case TL_OP_slice_put:
+        x->nin = 2;
+        x->in[1] = numbers(f, 2, DIMS(2, 3));
+        set_dims(&x->at, 6, DIMS(1, 2, 3, 0, 3, 2));
+        return true;
+    case TL_OP_layer_norm:
+        x->nin = 3;
+        x->in[1] = numbers(f, 1, DIMS(5));
+        x->in[2] = numbers(f, 1, DIMS(5));
+        x->at.f[0] = 1e-5;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool index_example(tl_dtype f, example *x)
+{
+    x->nin = 2;
+    switch (x->op) {
+    case TL_OP_gather:
+        x->in[1] = ints(2, DIMS(3, 5), 6);
+        return true;
+    case TL_OP_scatter_add:
+        x->nin = 3;
+        x->in[1] = ints(2, DIMS(3, 5), 6);
+        x->in[2] = numbers(f, 2, DIMS(3, 5));
+        return true;
+    case TL_OP_index:
+        x->in[1] = ints(2, DIMS(3, 2), 6);
+        x->at.axes = 1;
+        return true;
+    case TL_OP_index_put:
+        x->nin = 3;
+        x->in[1] = numbers(f, 2, DIMS(4, 5));
+        x->in[2] = ints(1, DIMS(4), 6);
+        x->at.axes = 1;
+        return true;
+    case TL_OP_embedding:
+        x->in[1] = ints(2, DIMS(3, 2), 6);
+        return true;
+    case TL_OP_embedding_grad:
+        x->in[1] = ints(1, DIMS(6), 4);
+        set_dims(&x->at, 2, DIMS(4, 5));
+        return true;
+    case TL_OP_one_hot:
+        x->nin = 1;
+        tl_tensor_unref(x->in[0]);
+        x->in[0] = ints(2, DIMS(3, 2), 4);
+        set_dims(&x->at, 1, DIMS(4));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool loss_example(tl_dtype f, example *x)
+{
+    switch (x->op) {
     case TL_OP_cross_entropy:
         x->nin = 3;
         x->in[1] = ints(1, DIMS(6), 5);
         x->in[2] = numbers(f, 1, DIMS(5));
-        at->i[1] = TL_LOSS_MEAN;
-        at->f[0] = 0.1;
-        break;
+        x->at.i[1] = TL_LOSS_MEAN;
+        x->at.f[0] = 0.1;
+        return true;
     case TL_OP_cross_entropy_grad:
         x->nin = 4;
         tl_tensor_unref(x->in[0]);
@@ -131,38 +166,29 @@ static bool make_example(tl_op op, tl_dtype f, example *x)
         x->in[1] = numbers(f, 2, DIMS(6, 5));
         x->in[2] = ints(1, DIMS(6), 5);
         x->in[3] = numbers(tl_dtype_arith(f), 1, DIMS(6));
-        break;
-    case TL_OP_layer_norm:
-        x->nin = 3;
-        x->in[1] = numbers(f, 1, DIMS(5));
-        x->in[2] = numbers(f, 1, DIMS(5));
-        at->f[0] = 1e-5;
-        break;
-    case TL_OP_topk:
-        at->ndims = 1;
-        at->dims[0] = tl_dim_num(2);
-        break;
-    case TL_OP_sgd_update:
-    case TL_OP_momentum_update:
-    case TL_OP_adam_update:
-    case TL_OP_adamw_update:
-        x->nin = tl_op_get(op)->nin;
-        for (int i = 1; i < x->nin; i++) {
-            x->in[i] = i == 4 ? ints(0, NULL, 9) : numbers(f, 2, DIMS(6, 5));
-        }
-        if (x->nin > 3) { /* a second moment is not negative */
-            for (int64_t i = 0; i < 30; i++) {
-                tl_tensor_set_f(x->in[3], i,
-                                fabs(tl_tensor_get_f(x->in[3], i)));
-            }
-        }
-        memcpy(at->f, VALUES(.1, .01, .9, .99, 1e-8), 5 * sizeof(double));
-        break;
+        return true;
     default:
-        tl_tensor_unref(x->in[0]);
         return false;
     }
-    return true;
+}
+
+/* The row's operands and attributes; false for rows tested elsewhere. */
+static bool make_example(tl_op op, tl_dtype f, example *x)
+{
+    bool update = op == TL_OP_sgd_update || op == TL_OP_momentum_update ||
+                  op == TL_OP_adam_update || op == TL_OP_adamw_update;
+
+    *x = (example){.op = op, .nin = 1};
+    tl_attrs_init(&x->at);
+    x->at.i[0] = 1;
+    x->in[0] = numbers(f, 2, DIMS(6, 5));
+    if (update ? update_example(f, x)
+               : simple_example(f, x) || index_example(f, x) ||
+                     loss_example(f, x)) {
+        return true;
+    }
+    tl_tensor_unref(x->in[0]);
+    return false;
 }
 
 static void drop_example(example *x)
@@ -280,11 +306,10 @@ Test(structured_rows, layouts_do_not_change_bits)
  * classes, and layer_norm_grad (unit test of the gradient). */
 Test(structured_rows, every_row_has_an_example)
 {
-    static const tl_op elsewhere[] = {TL_OP_cast,    TL_OP_cumsum,
-                                      TL_OP_cumprod, TL_OP_dropout,
-                                      TL_OP_bernoulli, TL_OP_multinomial,
-                                      TL_OP_linrec,  TL_OP_shift,
-                                      TL_OP_layer_norm_grad};
+    static const tl_op elsewhere[] = {
+        TL_OP_cast,    TL_OP_cumsum,    TL_OP_cumprod,
+        TL_OP_dropout, TL_OP_bernoulli, TL_OP_multinomial,
+        TL_OP_linrec,  TL_OP_shift,     TL_OP_layer_norm_grad};
 
     for (int op = 0; op < TL_OP_COUNT; op++) {
         bool known = false;
@@ -324,8 +349,8 @@ static void check_failures(example *x)
         tl_mem_fail_at(0, false);
         if (st != TL_OK) {
             failures++;
-            cr_expect_eq(st, TL_ERR_MEMORY, "%s: %s",
-                         tl_op_get(x->op)->name, said());
+            cr_expect_eq(st, TL_ERR_MEMORY, "%s: %s", tl_op_get(x->op)->name,
+                         said());
             cr_expect_eq(diag.last->code, TL_E0607);
         }
     }
@@ -354,7 +379,7 @@ Test(structured_rows, every_failed_allocation_is_reported)
     }
 }
 
-/* ---- empty operands ------------------------------------------------------- */
+/* ---- empty operands --------------------------------------------------- */
 
 static tl_tensor *empty(tl_dtype dtype, int rank, const int64_t *size)
 {

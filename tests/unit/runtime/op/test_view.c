@@ -153,10 +153,10 @@ Test(view, squeeze_and_unsqueeze_keep_rows_row_major)
     cr_expect_eq(memcmp(&back.stride, &in.stride, 2 * sizeof(int64_t)), 0);
 }
 
-/* ---- slices ------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------ */
 
 /* Python's slice.indices, by walking. */
-static void check_slice(int64_t n, const tl_slice *s)
+static void check_slice(int64_t n, const tl_axis_slice *s)
 {
     tl_dim start, size;
     int64_t seen = 0, first = -1;
@@ -186,7 +186,7 @@ Test(view, slices_are_those_of_python)
         for (int64_t a = -7; a <= 8; a++) {
             for (int64_t b = -7; b <= 8; b++) {
                 for (int64_t step = -3; step <= 3; step++) {
-                    tl_slice s = {a < 8, b < 8, tl_dim_num(a), tl_dim_num(b),
+                    tl_axis_slice s = {a < 8, b < 8, tl_dim_num(a), tl_dim_num(b),
                                   step}; /* 8 stands for a missing bound */
 
                     if (step != 0) {
@@ -200,7 +200,7 @@ Test(view, slices_are_those_of_python)
 
 Test(view, slice_step_zero_is_an_error)
 {
-    tl_slice s = {.step = 0};
+    tl_axis_slice s = {.step = 0};
     tl_dim start, size;
 
     cr_expect_neq(tl_slice_resolve(&cx, tl_dim_num(3), &s, &start, &size),
@@ -219,7 +219,7 @@ static tl_dim atom(const char *name)
     return d;
 }
 
-static const char *slice_text(tl_dim n, tl_slice s)
+static const char *slice_text(tl_dim n, tl_axis_slice s)
 {
     static tl_shape_text text;
     tl_dim start, size;
@@ -234,26 +234,26 @@ Test(view, symbolic_slices)
     tl_dim n = atom("n"), k = atom("k"), one = tl_dim_num(1);
     tl_dim two = tl_dim_num(2);
 
-    cr_expect_str_eq(slice_text(n, (tl_slice){.step = 1}), "n");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_start = true, .start = one,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = 1}), "n");
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_start = true, .start = one,
                                               .step = 1}), "n - 1");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_stop = true,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true,
                                               .stop = tl_dim_num(-1),
                                               .step = 1}), "n - 1");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_stop = true, .stop = two,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = two,
                                               .step = 1}), "_");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_stop = true, .stop = k,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = k,
                                               .step = 1}), "_");
     cr_assert_eq(tl_dims_fact_le(cx.dims, k, n, NULL), TL_OK);
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_stop = true, .stop = k,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = k,
                                               .step = 1}), "k");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.has_start = true, .start = k,
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_start = true, .start = k,
                                               .step = 1}), "n - k");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.step = 2}), "(n + 1)//2");
-    cr_expect_str_eq(slice_text(n, (tl_slice){.step = -1}), "n");
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = 2}), "(n + 1)//2");
+    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = -1}), "n");
 }
 
-/* ---- rules --------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------- */
 
 static tl_ttype f32(int rank, const int64_t *size)
 {
