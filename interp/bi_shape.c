@@ -2,9 +2,7 @@
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
 #include "runtime/base/size.h"
-#define tl_slice tl_axis_slice
 #include "runtime/op/view.h"
-#undef tl_slice
 
 tl_status tl_do_reshape(tl_eval *ev, tl_value v, int rank, const tl_dim *dim,
                         tl_value *out)
@@ -436,14 +434,16 @@ tl_status tl_bi_split(tl_eval *ev, const tl_builtin *self, tl_value *args,
         int64_t size = args[1].seq->items[i].i;
 
         if (size < 0 || !tl_add_i64(&sum, sum, size)) {
-            sum = -1;
-            break;
+            return tl_fail(ev->diag, TL_E0306,
+                           "the size of a part must be >= 0, got %lld",
+                           (long long)size);
         }
     }
     if (sum != total) {
         return tl_fail(ev->diag, TL_E0303,
-                       "the sizes of the parts do not add up to %lld",
-                       (long long)total);
+                       "the sizes of the parts add up to %lld, the axis has "
+                       "%lld",
+                       (long long)sum, (long long)total);
     }
     return parts_take(ev, tl_arg_take(args, 0), axis, args[1].seq->items,
                       args[1].seq->len, 0, total, out);

@@ -9,9 +9,7 @@
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
 #include "runtime/base/size.h"
-#define tl_slice tl_axis_slice
 #include "runtime/op/view.h"
-#undef tl_slice
 
 /* What the subscripts of a tensor mean. */
 typedef struct plan {
@@ -485,6 +483,22 @@ tl_status tl_eval_index_take(tl_eval *ev, tl_value v, tl_value *subs,
 
 /* ---- writing ----------------------------------------------------------- */
 
+/* Elements keep their dtype: a fraction would be lost without a word. */
+static tl_status check_put(tl_eval *ev, tl_dtype dtype, bool is_float,
+                           tl_value x)
+{
+    if (!is_float || tl_dtype_is_float(dtype)) {
+        return TL_OK;
+    }
+    tl_status st = tl_fail(ev->diag, TL_E0308,
+                           "elements of %s cannot be written with %s",
+                           tl_dtype_name(dtype), tl_value_type_str(x).s);
+
+    tl_diag_help(ev->diag, "cast one of them: `x = f32(x)` before, or write "
+                           "an int");
+    return st;
+}
+
 /* The new elements as a tensor of the target's dtype. */
 static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
                              tl_value *out)
@@ -493,6 +507,7 @@ static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
     tl_attrs at;
 
     if (tl_is_number(x)) {
+        TL_TRY(check_put(ev, dtype, x.tag == TL_V_FLOAT, x));
         return tl_eval_scalar(ev, x, dtype, out);
     }
     TL_TRY(tl_eval_as_tensor_take(ev, x, &x));
@@ -503,6 +518,12 @@ static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
     TL_TRY(tl_eval_type(ev, x, &type));
     if (type.dtype == dtype) {
         return TL_OK;
+    }
+    tl_status st = check_put(ev, dtype, tl_dtype_is_float(type.dtype), x);
+
+    if (st != TL_OK) {
+        tl_drop(out);
+        return st;
     }
     tl_attrs_init(&at);
     at.dtype = (uint8_t)dtype;

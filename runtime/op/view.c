@@ -341,7 +341,7 @@ static int64_t clip_bound(int64_t b, int64_t n, bool negative)
     return b < low ? low : b > high ? high : b;
 }
 
-static void resolve_numbers(int64_t n, const tl_slice *s, int64_t *start,
+static void resolve_numbers(int64_t n, const tl_axis_slice *s, int64_t *start,
                             int64_t *size)
 {
     bool negative = s->step < 0;
@@ -381,7 +381,7 @@ static bool proved_order(tl_infer *cx, tl_dim n, tl_dim start, tl_dim stop)
 }
 
 /* `k:` and `:-k` with a number k are taken to lie within the axis. */
-static bool taken_as_within(tl_dim n, const tl_slice *s)
+static bool taken_as_within(tl_dim n, const tl_axis_slice *s)
 {
     bool start = s->has_start && tl_dim_is_num(s->start);
     bool stop = s->has_stop && tl_dim_is_num(s->stop) &&
@@ -391,7 +391,7 @@ static bool taken_as_within(tl_dim n, const tl_slice *s)
            ((start && !s->has_stop) || (stop && !s->has_start));
 }
 
-static tl_status resolve_symbols(tl_infer *cx, tl_dim n, const tl_slice *s,
+static tl_status resolve_symbols(tl_infer *cx, tl_dim n, const tl_axis_slice *s,
                                  tl_dim *start, tl_dim *size)
 {
     tl_dim a, b, span;
@@ -422,7 +422,7 @@ static tl_status resolve_symbols(tl_infer *cx, tl_dim n, const tl_slice *s,
     return TL_OK;
 }
 
-tl_status tl_slice_resolve(tl_infer *cx, tl_dim n, const tl_slice *s,
+tl_status tl_slice_resolve(tl_infer *cx, tl_dim n, const tl_axis_slice *s,
                            tl_dim *start, tl_dim *size)
 {
     bool numbers = tl_dim_is_num(n) &&

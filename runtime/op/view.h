@@ -37,18 +37,18 @@ bool tl_layout_reshape(const tl_layout *in, int rank, const int64_t *size,
 
 /* One element of an index expression `x[start:stop:step]`; a missing bound is
  * `has_` false.  step is a number and not 0. */
-typedef struct tl_slice {
+typedef struct tl_axis_slice {
     bool has_start, has_stop;
     tl_dim start, stop;
     int64_t step;
-} tl_slice;
+} tl_axis_slice;
 
 /* Start and size of a slice of an axis of size `n`, as Python has it: bounds
  * below 0 count from the end, and are clipped.  With symbols the size is
  * stop - start where facts give 0 <= start <= stop <= n, a fresh atom
  * elsewhere (LANGUAGE.md 3.1).  E0416 for step 0. */
 TL_MUST_USE tl_status tl_slice_resolve(tl_infer *cx, tl_dim n,
-                                       const tl_slice *s, tl_dim *start,
+                                       const tl_axis_slice *s, tl_dim *start,
                                        tl_dim *size);
 
 /* Attributes of a slice that takes all of every axis of `shape`; the caller
