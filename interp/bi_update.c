@@ -18,11 +18,11 @@ static size_t leaf_count(tl_value v)
 static tl_status check_operand(tl_eval *ev, tl_value first, tl_value v,
                                const char *name)
 {
-    bool ok = first.tag == TL_V_TREE
-                  ? v.tag == TL_V_TREE && tl_tree_shape_same(
-                                              v.tree->shape, first.tree->shape)
-                  : tl_is_tensor(first) && tl_is_tensor(v);
+    bool ok = tl_is_tensor(v) && leaf_count(first) == 1; /* of one cell */
 
+    if (first.tag == TL_V_TREE && v.tag == TL_V_TREE) {
+        ok = tl_tree_shape_same(v.tree->shape, first.tree->shape);
+    }
     if (ok) {
         return TL_OK;
     }

@@ -271,6 +271,10 @@ static tl_status check_binary(tl_eval *ev, tl_oper op, tl_value a, tl_value b)
                    : different(ev, a.tree->shape, b.tree->shape,
                                tl_op_text(op));
     }
+    if (tl_is_tensor(other) &&
+        (a.tag == TL_V_TREE ? a : b).tree->shape->len == 1) {
+        return TL_OK; /* the gradient of a single cell is a tensor */
+    }
     if (!is_scalar(ev, other)) {
         return tl_fail(ev->diag, TL_E0207,
                        "a tree goes with trees, numbers and scalar tensors, "
@@ -547,8 +551,8 @@ static tl_status coefficient_take(tl_eval *ev, tl_value norm, double max,
     return cast(ev, c, dtype, out);
 }
 
-tl_status tl_tree_clip_norm(tl_eval *ev, tl_value tree, double max,
-                            tl_value *out)
+static tl_status clip_tree(tl_eval *ev, tl_value tree, double max,
+                           tl_value *out)
 {
     const tl_tree *t = tree.tree;
     tl_value norm, host, c;
@@ -576,4 +580,39 @@ tl_status tl_tree_clip_norm(tl_eval *ev, tl_value tree, double max,
     }
     c = tl_float_value(fmin(1.0, max / (host.f + 1e-6)));
     return tl_tree_binary_take(ev, TL_OP_MUL, tl_ref(tree), c, out);
+}
+
+/* A tensor as the tree of one value. */
+static tl_status single(tl_eval *ev, tl_value t, tl_value *out)
+{
+    tl_tree_shape *shape;
+    tl_value path;
+    tl_status st;
+
+    TL_TRY(tl_str_new(&path, "gradient", 8, ev->diag));
+    st = tl_tree_shape_new(&shape, &path.str, 1, ev->diag);
+    tl_unref(path);
+    TL_TRY(st);
+    t = tl_ref(t);
+    st = tl_tree_new_take(out, shape, &t, ev->diag);
+    tl_tree_shape_unref(shape);
+    return st;
+}
+
+tl_status tl_tree_clip_norm(tl_eval *ev, tl_value tree, double max,
+                            tl_value *out)
+{
+    tl_value one, clipped;
+    tl_status st;
+
+    if (tree.tag == TL_V_TREE) {
+        return clip_tree(ev, tree, max, out);
+    }
+    TL_TRY(single(ev, tree, &one));
+    st = clip_tree(ev, one, max, &clipped);
+    tl_unref(one);
+    TL_TRY(st);
+    *out = tl_ref(clipped.tree->items[0]);
+    tl_unref(clipped);
+    return TL_OK;
 }
