@@ -7,7 +7,9 @@
 #include "runtime/cpu/kern.h"
 #include "runtime/cpu/stage.h"
 
-enum { TASK_NS = 50000 };
+enum {
+    TASK_NS = 50000
+};
 
 typedef struct fill_job {
     tl_fill_fn *fn;
@@ -103,8 +105,8 @@ static void range_int(const void *arg, int64_t pos, int64_t n, void *tile)
     int64_t *v = tile;
 
     for (int64_t i = 0; i < n; i++) {
-        v[i] = (int64_t)((uint64_t)at->i[0]
-                         + (uint64_t)(pos + i) * (uint64_t)at->i[1]);
+        v[i] = (int64_t)((uint64_t)at->i[0] +
+                         (uint64_t)(pos + i) * (uint64_t)at->i[1]);
     }
 }
 

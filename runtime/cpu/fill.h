@@ -4,7 +4,9 @@
 
 #include "runtime/tensor/device.h"
 
-enum { TL_FILL_TILE = 512 }; /* elements; a multiple of 32 */
+enum {
+    TL_FILL_TILE = 512
+}; /* elements; a multiple of 32 */
 
 /* Write the elements pos .. pos + n of a result into `tile`, which has the
  * dtype that the filler was started with; n <= TL_FILL_TILE, pos a multiple

@@ -92,7 +92,7 @@ FOLD(prod_i64, int64_t, 1, PROD)
 FOLD(max_i64, int64_t, INT64_MIN, MAX)
 FOLD(min_i64, int64_t, INT64_MAX, MIN)
 
-const tl_fold *TL_ISA(tl_fold_get)(tl_dtype acc, tl_fold_kind kind)
+const tl_fold *tl_fold_get(tl_dtype acc, tl_fold_kind kind)
 {
     static const tl_fold *const f32[] = {&sum_f32, &prod_f32, &max_f32,
                                          &min_f32};
@@ -161,7 +161,7 @@ MAPS(f32, float, tl_exp_f32)
 MAPS(f64, double, tl_exp_f64)
 MAP(nonzero_i64, int64_t, v != 0)
 
-tl_fold_map_fn *TL_ISA(tl_fold_map_get)(tl_dtype acc, tl_fold_map map)
+tl_fold_map_fn *tl_fold_map_get(tl_dtype acc, tl_fold_map map)
 {
     static tl_fold_map_fn *const f32[] = {
         NULL,      nonzero_f32,      square_f32,
@@ -170,8 +170,8 @@ tl_fold_map_fn *TL_ISA(tl_fold_map_get)(tl_dtype acc, tl_fold_map map)
         NULL,      nonzero_f64,      square_f64,
         minus_f64, minus_square_f64, exp_minus_f64};
 
-    return acc == TL_f32   ? f32[map]
-           : acc == TL_f64 ? f64[map]
+    return acc == TL_f32            ? f32[map]
+           : acc == TL_f64          ? f64[map]
            : map == TL_FOLD_NONZERO ? nonzero_i64
                                     : NULL;
 }

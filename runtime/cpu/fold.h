@@ -13,7 +13,7 @@
 #include "runtime/op/dtype.h"
 
 enum {
-    TL_LEAF = 256,       /* elements */
+    TL_LEAF = 256, /* elements */
     TL_LANES = 16,
     TL_FOLD_BYTES = 1024 /* of a row of neighbouring results */
 };
@@ -29,11 +29,11 @@ typedef enum tl_fold_kind {
 /* What is folded, of element x and the result's parameter s. */
 typedef enum tl_fold_map {
     TL_FOLD_X,
-    TL_FOLD_NONZERO,     /* x != 0 */
-    TL_FOLD_SQUARE,      /* x * x */
-    TL_FOLD_MINUS,       /* x - s */
+    TL_FOLD_NONZERO,      /* x != 0 */
+    TL_FOLD_SQUARE,       /* x * x */
+    TL_FOLD_MINUS,        /* x - s */
     TL_FOLD_MINUS_SQUARE, /* (x - s)^2 */
-    TL_FOLD_EXP_MINUS    /* exp(x - s), where s is not finite exp(x) */
+    TL_FOLD_EXP_MINUS     /* exp(x - s), where s is not finite exp(x) */
 } tl_fold_map;
 
 /* Arrays are of the accumulator's C type: float, double or int64_t. */

@@ -1,14 +1,38 @@
 /* isa.h - names of what is compiled twice.
  *
  * Files in both kernel lists of Makefile.inc are compiled for every CPU and
- * again with AVX2, FMA and F16C (TL_CPU_AVX2).  TL_ISA(name) is `name` in the
- * first and name_avx2 in the second; cpu.c chooses at run time.  Both have
- * the same bits: nothing is contracted, and sums have fixed trees. */
+ * again with AVX2, FMA and F16C (TL_CPU_AVX2).  The second time the functions
+ * below have the ending _avx2, and so has TL_ISA(name) of any other name;
+ * cpu.c chooses at run time.  Both builds have the same bits: nothing is
+ * contracted, and sums have fixed trees. */
 #ifndef TL_CPU_ISA_H
 #define TL_CPU_ISA_H
 
 #ifdef TL_CPU_AVX2
 #define TL_ISA(name) name##_avx2
+#define tl_stage tl_stage_avx2
+#define tl_map_find tl_map_find_avx2
+#define tl_map_job_init tl_map_job_init_avx2
+#define tl_map_job_run tl_map_job_run_avx2
+#define tl_fold_get tl_fold_get_avx2
+#define tl_fold_map_get tl_fold_map_get_avx2
+#define tl_moments_merge tl_moments_merge_avx2
+#define tl_reduce_plan_init tl_reduce_plan_init_avx2
+#define tl_reduce_group tl_reduce_group_avx2
+#define tl_reduce_fold tl_reduce_fold_avx2
+#define tl_reduce_moments tl_reduce_moments_avx2
+#define tl_reduce_along tl_reduce_along_avx2
+#define tl_reduce_over tl_reduce_over_avx2
+#define tl_cpu_map tl_cpu_map_avx2
+#define tl_cpu_map_grad tl_cpu_map_grad_avx2
+#define tl_cpu_cast tl_cpu_cast_avx2
+#define tl_cpu_reduce tl_cpu_reduce_avx2
+#define tl_cpu_rand tl_cpu_rand_avx2
+#define tl_cpu_randn tl_cpu_randn_avx2
+#define tl_cpu_randint tl_cpu_randint_avx2
+#define tl_cpu_perm tl_cpu_perm_avx2
+#define tl_cpu_dropout tl_cpu_dropout_avx2
+#define tl_cpu_bernoulli tl_cpu_bernoulli_avx2
 #else
 #define TL_ISA(name) name
 #endif

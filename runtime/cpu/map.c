@@ -48,13 +48,13 @@ static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
     int64_t bad;
 
     if (op == TL_OP_pow) {
-        bad = TL_ISA(tl_map_find)(b, to, 0, (double)INFINITY, true);
+        bad = tl_map_find(b, to, 0, (double)INFINITY, true);
         return bad < 0 ? TL_OK
                        : tl_fail(k->diag, TL_E0416,
                                  "negative power of an integer at %s",
                                  tl_cpu_place(to, bad).s);
     }
-    bad = TL_ISA(tl_map_find)(b, to, 0, 0.5, false);
+    bad = tl_map_find(b, to, 0, 0.5, false);
     return bad < 0 ? TL_OK
                    : tl_fail(k->diag, TL_E0401, "integer `%s` by zero at %s",
                              op == TL_OP_mod ? "%" : "//",
@@ -76,8 +76,8 @@ static bool is_scattered(const tl_tensor *t, const tl_tensor *to)
     while (last > 0 && t->size[last] == 1) {
         last--;
     }
-    return t->numel == to->numel && t->numel > FEW && last >= 0
-           && (t->stride[last] > NEAR || t->stride[last] < -NEAR);
+    return t->numel == to->numel && t->numel > FEW && last >= 0 &&
+           (t->stride[last] > NEAR || t->stride[last] < -NEAR);
 }
 
 static void release(straight *s)
@@ -120,12 +120,12 @@ static tl_status run_loop(tl_kernel_ctx *k, tl_op op, tl_map_loop *loop,
     tl_map_job j;
 
     TL_TRY(straighten(k, in, to, &s));
-    TL_ISA(tl_map_job_init)(&j, loop, in, to, compute, at);
+    tl_map_job_init(&j, loop, in, to, compute, at);
     if (compute != to->dtype && to->dtype == TL_bool && op == TL_OP_cast) {
-        j.unstage = TL_ISA(tl_stage)(compute, TL_bool);
+        j.unstage = tl_stage(compute, TL_bool);
         j.longest = TL_TILE_BYTES / j.width / j.period * j.period;
     }
-    TL_ISA(tl_map_job_run)(k, &j, cost(op, compute));
+    tl_map_job_run(k, &j, cost(op, compute));
     release(&s);
     return TL_OK;
 }
@@ -137,18 +137,17 @@ static bool is_plain(tl_tensor *const *in, int nin, const tl_tensor *to,
                      tl_dtype compute)
 {
     for (int i = 0; i < nin; i++) {
-        if (in[i]->numel != to->numel || in[i]->dtype != compute
-            || !tl_tensor_contiguous(in[i])) {
+        if (in[i]->numel != to->numel || in[i]->dtype != compute ||
+            !tl_tensor_contiguous(in[i])) {
             return false;
         }
     }
     return to->numel <= SMALL;
 }
 
-tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
-                             tl_tensor *const *in, int nin,
-                             tl_tensor *const *out, int nout,
-                             const tl_attrs *at)
+tl_status tl_cpu_map(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                     int nin, tl_tensor *const *out, int nout,
+                     const tl_attrs *at)
 {
     tl_dtype compute = tl_dtype_arith(in[nin - 1]->dtype);
     tl_map_loop *loop = loops_of(compute)->value[op];
@@ -158,8 +157,8 @@ tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
 
     (void)nout;
     TL_CHECK(loop != NULL);
-    if ((op == TL_OP_floordiv || op == TL_OP_mod || op == TL_OP_pow)
-        && !tl_dtype_is_float(compute)) {
+    if ((op == TL_OP_floordiv || op == TL_OP_mod || op == TL_OP_pow) &&
+        !tl_dtype_is_float(compute)) {
         TL_TRY(check_integers(k, op, in[1], to));
     }
     if (compute == in[nin - 1]->dtype && is_plain(in, nin, to, compute)) {
@@ -174,10 +173,9 @@ tl_status TL_ISA(tl_cpu_map)(tl_kernel_ctx *k, tl_op op,
     return run_loop(k, op, loop, all, to, compute, at);
 }
 
-tl_status TL_ISA(tl_cpu_map_grad)(tl_kernel_ctx *k, tl_op op, int which,
-                                  tl_tensor *const *in, int nin,
-                                  tl_tensor *y, tl_tensor *g, tl_tensor *dx,
-                                  const tl_attrs *at)
+tl_status tl_cpu_map_grad(tl_kernel_ctx *k, tl_op op, int which,
+                          tl_tensor *const *in, int nin, tl_tensor *y,
+                          tl_tensor *g, tl_tensor *dx, const tl_attrs *at)
 {
     tl_dtype compute = tl_dtype_arith(dx->dtype);
     tl_map_loop *loop = loops_of(compute)->grad[op][which];
@@ -221,7 +219,7 @@ static tl_map_loop *identity(tl_dtype dtype)
 /* Where a conversion passes through: f32 or f64 at 16-bit floats. */
 static tl_dtype halfway(tl_dtype from, tl_dtype to)
 {
-    if (TL_ISA(tl_stage)(from, to) != NULL) {
+    if (tl_stage(from, to) != NULL) {
         return to;
     }
     return tl_dtype_arith(from) != from ? TL_f32 : TL_f64;
@@ -231,25 +229,27 @@ static tl_dtype halfway(tl_dtype from, tl_dtype to)
 static tl_status check_cast(tl_kernel_ctx *k, const tl_tensor *x,
                             tl_tensor *to)
 {
-    static const int bits[TL_DTYPE_COUNT] = {
-        [TL_u8] = 8, [TL_i8] = 7, [TL_i16] = 15, [TL_i32] = 31, [TL_i64] = 63};
+    static const int bits[TL_DTYPE_COUNT] = {[TL_u8] = 8,
+                                             [TL_i8] = 7,
+                                             [TL_i16] = 15,
+                                             [TL_i32] = 31,
+                                             [TL_i64] = 63};
     double above = ldexp(1, bits[to->dtype]);
     double lo = to->dtype == TL_u8 ? 0 : -above;
     int64_t bad;
 
     /* what truncates into the range; 2^63 has no neighbour below -2^63 */
     lo = to->dtype == TL_i64 ? lo : nextafter(lo - 1, 0);
-    bad = TL_ISA(tl_map_find)(x, to, lo, above, true);
-    return bad < 0 ? TL_OK
-                   : tl_fail(k->diag, TL_E0319, "value at %s has no %s form",
-                             tl_cpu_place(to, bad).s,
-                             tl_dtype_name(to->dtype));
+    bad = tl_map_find(x, to, lo, above, true);
+    return bad < 0
+               ? TL_OK
+               : tl_fail(k->diag, TL_E0319, "value at %s has no %s form",
+                         tl_cpu_place(to, bad).s, tl_dtype_name(to->dtype));
 }
 
-tl_status TL_ISA(tl_cpu_cast)(tl_kernel_ctx *k, tl_op op,
-                              tl_tensor *const *in, int nin,
-                              tl_tensor *const *out, int nout,
-                              const tl_attrs *at)
+tl_status tl_cpu_cast(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                      int nin, tl_tensor *const *out, int nout,
+                      const tl_attrs *at)
 {
     tl_tensor *all[TL_MAP_OPERANDS] = {in[0]}, *to = out[0];
     tl_dtype compute = halfway(in[0]->dtype, to->dtype);
@@ -260,8 +260,8 @@ tl_status TL_ISA(tl_cpu_cast)(tl_kernel_ctx *k, tl_op op,
         tl_cpu_copy_tensor(k, to, in[0]);
         return TL_OK;
     }
-    if (tl_dtype_is_float(in[0]->dtype)
-        && tl_dtype_kind(to->dtype) == TL_KIND_INT) {
+    if (tl_dtype_is_float(in[0]->dtype) &&
+        tl_dtype_kind(to->dtype) == TL_KIND_INT) {
         TL_TRY(check_cast(k, in[0], to));
     }
     return run_loop(k, op, identity(compute), all, to, compute, at);

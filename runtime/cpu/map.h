@@ -10,7 +10,11 @@
 #include "runtime/cpu/isa.h"
 #include "runtime/op/op.h"
 
-enum { TL_MAP_Y = 3, TL_MAP_G = 4, TL_MAP_OPERANDS = 5 };
+enum {
+    TL_MAP_Y = 3,
+    TL_MAP_G = 4,
+    TL_MAP_OPERANDS = 5
+};
 
 typedef void tl_map_loop(int64_t n, const void *const *in, void *to,
                          const double *p);

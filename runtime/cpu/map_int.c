@@ -9,10 +9,10 @@
 /* The nearest value in lo .. hi; NaN gives 0. */
 static inline int64_t saturated(double v, int64_t lo, int64_t hi)
 {
-    return v != v               ? 0
-           : v <= (double)lo    ? lo
-           : v >= (double)hi    ? hi
-                                : (int64_t)v;
+    return v != v            ? 0
+           : v <= (double)lo ? lo
+           : v >= (double)hi ? hi
+                             : (int64_t)v;
 }
 
 #define ROW_FN(fn) tl_##fn##_i

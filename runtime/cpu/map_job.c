@@ -6,9 +6,9 @@
 #include "runtime/cpu/kern.h"
 
 enum {
-    LONG_ROW = 128,    /* rows from which pieces end where rows end */
-    TASK_NS = 50000,   /* what a task should take */
-    ALIGN = 64         /* pieces of tasks begin at multiples, in elements */
+    LONG_ROW = 128,  /* rows from which pieces end where rows end */
+    TASK_NS = 50000, /* what a task should take */
+    ALIGN = 64       /* pieces of tasks begin at multiples, in elements */
 };
 
 /* ---- layouts ----------------------------------------------------------- */
@@ -31,7 +31,7 @@ static void operand_init(tl_map_operand *o, const tl_tensor *t,
 {
     o->data = tl_tensor_data(t);
     o->width = (int)tl_dtype_size(t->dtype);
-    o->stage = TL_ISA(tl_stage)(t->dtype, dtype);
+    o->stage = tl_stage(t->dtype, dtype);
     o->converts = t->dtype != dtype;
     if (t->numel == 1) {
         o->layout = TL_LAYOUT_SCALAR;
@@ -49,8 +49,8 @@ static bool mergeable(const tl_map_job *j, int outer, int inner)
     for (int i = 0; i < TL_MAP_OPERANDS; i++) {
         const tl_map_operand *o = &j->in[i];
 
-        if (o->data != NULL && o->layout == TL_LAYOUT_NESTED
-            && o->stride[outer] != o->stride[inner] * j->size[inner]) {
+        if (o->data != NULL && o->layout == TL_LAYOUT_NESTED &&
+            o->stride[outer] != o->stride[inner] * j->size[inner]) {
             return false;
         }
     }
@@ -149,8 +149,8 @@ static const void *piece(const tl_map_job *j, const tl_map_operand *o,
     case TL_LAYOUT_NESTED:
         break;
     }
-    if (!o->converts && o->stride[last] == 1
-        && at[last] + n <= j->size[last]) {
+    if (!o->converts && o->stride[last] == 1 &&
+        at[last] + n <= j->size[last]) {
         return o->data + offset_of(j, o, at) * o->width;
     }
     gather(j, o, at, n, tile);
@@ -182,8 +182,8 @@ static int64_t piece_length(const tl_map_job *j, int64_t pos, int64_t hi,
 }
 
 /* Fill the tile of an operand that has the same elements in each piece. */
-static void fill_once(const tl_map_job *j, const tl_map_operand *o,
-                      int64_t n, char *tile)
+static void fill_once(const tl_map_job *j, const tl_map_operand *o, int64_t n,
+                      char *tile)
 {
     const int64_t first[TL_MAX_RANK] = {0};
 
@@ -238,7 +238,7 @@ static void run_task(void *arg, int64_t task, int worker)
 
 /* ---- setting up -------------------------------------------------------- */
 
-void TL_ISA(tl_map_job_run)(tl_kernel_ctx *k, tl_map_job *j, double ns)
+void tl_map_job_run(tl_kernel_ctx *k, tl_map_job *j, double ns)
 {
     double extra = j->nested || j->unstage != NULL ? 1 : 0;
     int64_t ntasks = (int64_t)((ns + extra) * (double)j->n / TASK_NS);
@@ -260,8 +260,8 @@ static bool tiled(const tl_map_job *j)
     for (int i = 0; i < TL_MAP_OPERANDS; i++) {
         const tl_map_operand *o = &j->in[i];
 
-        res = res || (o->data != NULL
-                      && (o->converts || o->layout != TL_LAYOUT_DIRECT));
+        res = res || (o->data != NULL &&
+                      (o->converts || o->layout != TL_LAYOUT_DIRECT));
     }
     return res;
 }
@@ -299,8 +299,8 @@ static void set_pieces(tl_map_job *j, const tl_tensor *to)
         for (int i = 0; i < TL_MAP_OPERANDS; i++) {
             tl_map_operand *o = &j->in[i];
 
-            if (o->data != NULL && o->layout == TL_LAYOUT_NESTED
-                && is_periodic(j, o)) {
+            if (o->data != NULL && o->layout == TL_LAYOUT_NESTED &&
+                is_periodic(j, o)) {
                 o->layout = TL_LAYOUT_PERIODIC;
                 j->period = j->size[j->rank - 1];
             }
@@ -313,10 +313,9 @@ static void set_pieces(tl_map_job *j, const tl_tensor *to)
     }
 }
 
-void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
-                             tl_tensor *const in[TL_MAP_OPERANDS],
-                             tl_tensor *to, tl_dtype compute,
-                             const tl_attrs *at)
+void tl_map_job_init(tl_map_job *j, tl_map_loop *loop,
+                     tl_tensor *const in[TL_MAP_OPERANDS], tl_tensor *to,
+                     tl_dtype compute, const tl_attrs *at)
 {
     static const double no_attributes[6] = {0};
 
@@ -328,7 +327,7 @@ void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
     j->n = to->numel;
     j->unstage = compute == to->dtype || to->dtype == TL_bool
                      ? NULL
-                     : TL_ISA(tl_stage)(compute, to->dtype);
+                     : tl_stage(compute, to->dtype);
     for (int i = 0; i < TL_MAP_OPERANDS; i++) {
         if (in[i] != NULL && in[i]->storage != NULL) {
             operand_init(&j->in[i], in[i], to, compute);
@@ -339,15 +338,15 @@ void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
     set_pieces(j, to);
 }
 
-int64_t TL_ISA(tl_map_find)(const tl_tensor *t, tl_tensor *to, double lo,
-                            double above, bool outside)
+int64_t tl_map_find(const tl_tensor *t, tl_tensor *to, double lo,
+                    double above, bool outside)
 {
     double tile[TL_TILE_BYTES / sizeof(double)];
     tl_tensor *in[TL_MAP_OPERANDS] = {(tl_tensor *)t};
     int64_t at[TL_MAX_RANK] = {0}, n;
     tl_map_job j;
 
-    TL_ISA(tl_map_job_init)(&j, NULL, in, to, TL_f64, NULL);
+    tl_map_job_init(&j, NULL, in, to, TL_f64, NULL);
     if (j.longest > TL_TILE_BYTES / (int64_t)sizeof(double)) {
         j.longest = TL_TILE_BYTES / (int64_t)sizeof(double);
     }

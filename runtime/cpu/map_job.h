@@ -15,8 +15,8 @@
 #include "runtime/tensor/device.h"
 
 typedef enum tl_map_layout {
-    TL_LAYOUT_DIRECT, /* as the result */
-    TL_LAYOUT_SCALAR, /* one element for all */
+    TL_LAYOUT_DIRECT,   /* as the result */
+    TL_LAYOUT_SCALAR,   /* one element for all */
     TL_LAYOUT_PERIODIC, /* every row the same, and short */
     TL_LAYOUT_NESTED    /* strides */
 } tl_map_layout;
@@ -48,18 +48,17 @@ typedef struct tl_map_job {
 
 /* Set up a job: loop, operands (NULL and stubs are not read), the result.
  * `compute` is the dtype of the loop's rows. */
-void TL_ISA(tl_map_job_init)(tl_map_job *j, tl_map_loop *loop,
-                             tl_tensor *const in[TL_MAP_OPERANDS],
-                             tl_tensor *to, tl_dtype compute,
-                             const tl_attrs *at);
+void tl_map_job_init(tl_map_job *j, tl_map_loop *loop,
+                     tl_tensor *const in[TL_MAP_OPERANDS], tl_tensor *to,
+                     tl_dtype compute, const tl_attrs *at);
 
 /* Do it, in tasks when `ns` nanoseconds an element are worth it. */
-void TL_ISA(tl_map_job_run)(tl_kernel_ctx *k, tl_map_job *j, double ns);
+void tl_map_job_run(tl_kernel_ctx *k, tl_map_job *j, double ns);
 
 /* Index, in a tensor like `to`, of the first element of `t` (broadcast to it)
  * that is in lo <= v < above, or with `outside` of the first that is not; NaN
  * is outside.  -1: none.  Compared as doubles, to which ints round. */
-int64_t TL_ISA(tl_map_find)(const tl_tensor *t, tl_tensor *to, double lo,
-                            double above, bool outside);
+int64_t tl_map_find(const tl_tensor *t, tl_tensor *to, double lo,
+                    double above, bool outside);
 
 #endif

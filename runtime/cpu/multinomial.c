@@ -28,8 +28,7 @@ static double uniform_at(const tl_rng_lane *lane, int64_t i)
 
 /* The weights of one row as doubles, and how many are above 0; -1: one is
  * negative or not finite. */
-static int64_t read_weights(const draw *d, const tl_tensor *w,
-                            int64_t offset)
+static int64_t read_weights(const draw *d, const tl_tensor *w, int64_t offset)
 {
     tl_stage_fn *stage = tl_stage(w->dtype, TL_f64);
     const char *data = tl_tensor_data(w);
@@ -101,8 +100,8 @@ static void draw_once(const draw *d, int64_t row, waiting *w, int64_t *to)
         double u = uniform_at(&d->lane, row * d->n + i);
 
         w[i].of = i;
-        w[i].time = d->weight[i] > 0 ? -log(1 - u) / d->weight[i]
-                                     : (double)INFINITY;
+        w[i].time =
+            d->weight[i] > 0 ? -log(1 - u) / d->weight[i] : (double)INFINITY;
     }
     qsort(w, (size_t)d->n, sizeof *w, compare_times);
     for (int64_t k = 0; k < d->count; k++) {
@@ -145,9 +144,8 @@ static int64_t row_offset(const tl_tensor *t, int64_t row)
     return offset;
 }
 
-tl_status tl_cpu_multinomial(tl_kernel_ctx *k, tl_op op,
-                             tl_tensor *const *in, int nin,
-                             tl_tensor *const *out, int nout,
+tl_status tl_cpu_multinomial(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                             int nin, tl_tensor *const *out, int nout,
                              const tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);

@@ -65,10 +65,9 @@ static tl_status only_floats(tl_kernel_ctx *k, tl_op op, const tl_tensor *to)
                    tl_op_get(op)->name, tl_dtype_name(to->dtype));
 }
 
-tl_status TL_ISA(tl_cpu_rand)(tl_kernel_ctx *k, tl_op op,
-                              tl_tensor *const *in, int nin,
-                              tl_tensor *const *out, int nout,
-                              const tl_attrs *at)
+tl_status tl_cpu_rand(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                      int nin, tl_tensor *const *out, int nout,
+                      const tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);
     uniform u = {.lane = tl_rng_start(&key), .shift = 8};
@@ -81,7 +80,9 @@ tl_status TL_ISA(tl_cpu_rand)(tl_kernel_ctx *k, tl_op op,
         tl_cpu_fill(k, out[0], TL_f64, fill_f64, &u, 2);
         return TL_OK;
     }
-    u.shift = out[0]->dtype == TL_f16 ? 21 : out[0]->dtype == TL_bf16 ? 24 : 8;
+    u.shift = out[0]->dtype == TL_f16    ? 21
+              : out[0]->dtype == TL_bf16 ? 24
+                                         : 8;
     tl_cpu_fill(k, out[0], TL_f32, fill_f32, &u, 1);
     return TL_OK;
 }
@@ -136,10 +137,9 @@ static void fill_normal_f64(const void *arg, int64_t pos, int64_t n,
     }
 }
 
-tl_status TL_ISA(tl_cpu_randn)(tl_kernel_ctx *k, tl_op op,
-                               tl_tensor *const *in, int nin,
-                               tl_tensor *const *out, int nout,
-                               const tl_attrs *at)
+tl_status tl_cpu_randn(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                       int nin, tl_tensor *const *out, int nout,
+                       const tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);
     uniform u = {.lane = tl_rng_start(&key)};
@@ -181,15 +181,14 @@ static void fill_below(const void *arg, int64_t pos, int64_t n, void *tile)
 
     fill_words(&r->lane, (uint64_t)pos / 2, (n + 1) / 2, words);
     for (int64_t i = 0; i < n; i++) {
-        v[i] = r->lo
-               + (int64_t)below(words[2 * i], words[2 * i + 1], r->count);
+        v[i] =
+            r->lo + (int64_t)below(words[2 * i], words[2 * i + 1], r->count);
     }
 }
 
-tl_status TL_ISA(tl_cpu_randint)(tl_kernel_ctx *k, tl_op op,
-                                 tl_tensor *const *in, int nin,
-                                 tl_tensor *const *out, int nout,
-                                 const tl_attrs *at)
+tl_status tl_cpu_randint(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                         int nin, tl_tensor *const *out, int nout,
+                         const tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);
     integers r = {.lane = tl_rng_start(&key)};
@@ -215,10 +214,9 @@ tl_status TL_ISA(tl_cpu_randint)(tl_kernel_ctx *k, tl_op op,
 }
 
 /* Fisher and Yates, in Durstenfeld's order (1964). */
-tl_status TL_ISA(tl_cpu_perm)(tl_kernel_ctx *k, tl_op op,
-                              tl_tensor *const *in, int nin,
-                              tl_tensor *const *out, int nout,
-                              const tl_attrs *at)
+tl_status tl_cpu_perm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                      int nin, tl_tensor *const *out, int nout,
+                      const tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);
     tl_rng_lane lane = tl_rng_start(&key);
@@ -255,7 +253,7 @@ typedef struct mask {
     uniform u;
     char *data;
     int width;
-    bool wide; /* f64 */
+    bool wide;                 /* f64 */
     tl_stage_fn *load, *store; /* of 16-bit floats, else NULL */
     int64_t n;
     bool dropout; /* else bernoulli */
@@ -263,7 +261,9 @@ typedef struct mask {
     float scale;
 } mask;
 
-enum { MASK_CHUNK = 64 * TL_FILL_TILE };
+enum {
+    MASK_CHUNK = 64 * TL_FILL_TILE
+};
 
 static void mask_f32(const mask *m, const float *u, float *x, int64_t n)
 {
@@ -330,7 +330,7 @@ static tl_status run_mask(tl_kernel_ctx *k, mask *m, tl_tensor *x,
     tl_rng_key key = tl_attrs_key(at);
 
     if (!tl_cpu_same_data(x, to)) {
-        TL_TRY(TL_ISA(tl_cpu_cast)(k, TL_OP_cast, &x, 1, &to, 1, NULL));
+        TL_TRY(tl_cpu_cast(k, TL_OP_cast, &x, 1, &to, 1, NULL));
     }
     m->u.lane = tl_rng_start(&key);
     m->u.shift = 8;
@@ -338,18 +338,17 @@ static tl_status run_mask(tl_kernel_ctx *k, mask *m, tl_tensor *x,
     m->width = (int)tl_dtype_size(to->dtype);
     m->wide = to->dtype == TL_f64;
     if (tl_dtype_arith(to->dtype) != to->dtype) {
-        m->load = TL_ISA(tl_stage)(to->dtype, TL_f32);
-        m->store = TL_ISA(tl_stage)(TL_f32, to->dtype);
+        m->load = tl_stage(to->dtype, TL_f32);
+        m->store = tl_stage(TL_f32, to->dtype);
     }
     m->n = to->numel;
     tl_cpu_run(k, tl_ceil_div(m->n, MASK_CHUNK), mask_task, m);
     return TL_OK;
 }
 
-tl_status TL_ISA(tl_cpu_dropout)(tl_kernel_ctx *k, tl_op op,
-                                 tl_tensor *const *in, int nin,
-                                 tl_tensor *const *out, int nout,
-                                 const tl_attrs *at)
+tl_status tl_cpu_dropout(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                         int nin, tl_tensor *const *out, int nout,
+                         const tl_attrs *at)
 {
     mask m = {.dropout = true, .p = at->f[0]};
 
@@ -364,20 +363,21 @@ tl_status TL_ISA(tl_cpu_dropout)(tl_kernel_ctx *k, tl_op op,
     return run_mask(k, &m, in[0], out[0], at);
 }
 
-tl_status TL_ISA(tl_cpu_bernoulli)(tl_kernel_ctx *k, tl_op op,
-                                   tl_tensor *const *in, int nin,
-                                   tl_tensor *const *out, int nout,
-                                   const tl_attrs *at)
+tl_status tl_cpu_bernoulli(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                           int nin, tl_tensor *const *out, int nout,
+                           const tl_attrs *at)
 {
-    int64_t bad = TL_ISA(tl_map_find)(in[0], out[0], 0, nextafter(1, 2), true);
+    int64_t bad = tl_map_find(in[0], out[0], 0, nextafter(1, 2), true);
     mask m = {.dropout = false};
 
     (void)op;
     (void)nin;
     (void)nout;
     if (bad >= 0) {
-        return tl_fail(k->diag, TL_E0413, "probability at %s is %g, outside "
-                       "0..1", tl_cpu_place(in[0], bad).s,
+        return tl_fail(k->diag, TL_E0413,
+                       "probability at %s is %g, outside "
+                       "0..1",
+                       tl_cpu_place(in[0], bad).s,
                        tl_tensor_get_f(in[0], bad));
     }
     return run_mask(k, &m, in[0], out[0], at);

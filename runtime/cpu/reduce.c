@@ -33,7 +33,7 @@ static void fold_range(const pass *s, int64_t group, int64_t lo, int64_t hi,
                        char *const to[2], int64_t base)
 {
     int64_t at, offset;
-    int64_t w = TL_ISA(tl_reduce_group)(s->p, group, &at, &offset);
+    int64_t w = tl_reduce_group(s->p, group, &at, &offset);
     int64_t bytes = at * s->p->width;
     const char *params = s->params == NULL ? NULL : s->params + bytes;
 
@@ -41,10 +41,10 @@ static void fold_range(const pass *s, int64_t group, int64_t lo, int64_t hi,
     if (s->moments) {
         tl_moments m = {0, to[0] + bytes, to[1] + bytes};
 
-        TL_ISA(tl_reduce_moments)(s->p, offset, w, lo, hi, &m);
+        tl_reduce_moments(s->p, offset, w, lo, hi, &m);
     } else {
-        TL_ISA(tl_reduce_fold)(s->p, s->kind, s->map, offset, w, lo, hi,
-                               params, to[0] + bytes);
+        tl_reduce_fold(s->p, s->kind, s->map, offset, w, lo, hi, params,
+                       to[0] + bytes);
     }
 }
 
@@ -99,9 +99,9 @@ static void join_parts(const pass *s, int64_t lo, int64_t hi)
         tl_moments b = {before(s, hi) - before(s, mid), s->part[0] + right,
                         s->part[1] + right};
 
-        TL_ISA(tl_moments_merge)(s->p->acc, &a, &b, s->results);
+        tl_moments_merge(s->p->acc, &a, &b, s->results);
     } else {
-        TL_ISA(tl_fold_get)(s->p->acc, s->kind)
+        tl_fold_get(s->p->acc, s->kind)
             ->merge(s->part[0] + left, s->part[0] + right, s->results);
     }
 }
@@ -113,8 +113,8 @@ static tl_status run_chunks(tl_kernel_ctx *k, pass *s)
     size_t last = (size_t)(s->chunks - 1) * bytes;
     tl_storage *scratch = NULL;
 
-    TL_TRY(tl_cpu_scratch(k, s->chunks * (s->moments ? 2 : 1), bytes,
-                          &scratch));
+    TL_TRY(
+        tl_cpu_scratch(k, s->chunks * (s->moments ? 2 : 1), bytes, &scratch));
     s->part[0] = tl_storage_data(scratch);
     s->part[1] = s->part[0] + last + bytes;
     tl_threads_run(k->threads, s->groups * s->chunks, chunk_task, s);
@@ -258,9 +258,8 @@ typedef struct search {
         type best = ((const type *)s->best)[at];                             \
         for (int64_t lo = 0; lo < s->n; lo += TL_LEAF) {                     \
             int64_t n = s->n - lo < TL_LEAF ? s->n - lo : TL_LEAF, i;        \
-            i = first_##suffix(                                              \
-                TL_ISA(tl_reduce_along)(s->p, offset, lo, n, tile), n,       \
-                best);                                                       \
+            i = first_##suffix(tl_reduce_along(s->p, offset, lo, n, tile),   \
+                               n, best);                                     \
             if (i < n) {                                                     \
                 s->to[at] = lo + i;                                          \
                 return;                                                      \
@@ -274,8 +273,7 @@ typedef struct search {
         double tile[TL_FOLD_BYTES / sizeof(double)];                         \
         int64_t *to = s->to + at;                                            \
         for (int64_t i = s->n - 1; i >= 0; i--) { /* the first stays */      \
-            const type *x =                                                  \
-                TL_ISA(tl_reduce_over)(s->p, offset, w, i, tile);            \
+            const type *x = tl_reduce_over(s->p, offset, w, i, tile);        \
             for (int64_t c = 0; c < w; c++) {                                \
                 to[c] = x[c] == best[c] || x[c] != x[c] ? i : to[c];         \
             }                                                                \
@@ -288,7 +286,7 @@ SEARCH(i64, int64_t)
 static void search_group(const search *s, int64_t group)
 {
     int64_t at, offset;
-    int64_t w = TL_ISA(tl_reduce_group)(s->p, group, &at, &offset);
+    int64_t w = tl_reduce_group(s->p, group, &at, &offset);
 
     switch (s->p->acc) {
 #define CASE(suffix)                                                         \
@@ -321,7 +319,10 @@ static void search_task(void *arg, int64_t task, int worker)
 static void find_best(tl_kernel_ctx *k, const tl_reduce_plan *p,
                       const pass *values, int64_t *to)
 {
-    search s = {.p = p, .best = values->value[0], .to = to, .n = values->n,
+    search s = {.p = p,
+                .best = values->value[0],
+                .to = to,
+                .n = values->n,
                 .groups = values->groups};
 
     s.batch = tl_cpu_rows_a_task(s.n * (p->row < p->w ? p->row : p->w));
@@ -373,11 +374,10 @@ static bool of_nothing(tl_kernel_ctx *k, tl_op op, double *value)
 {
     switch (op) {
     case TL_OP_mean:
-        tl_warn(k->diag, TL_W0403, (tl_span){0}, "mean of nothing is nan");
-        *value = (double)NAN;
-        return true;
     case TL_OP_var:
     case TL_OP_std:
+        tl_warn(k->diag, TL_W0403, (tl_span){0}, "%s of nothing is nan",
+                tl_op_get(op)->name);
         *value = (double)NAN;
         return true;
     case TL_OP_logsumexp:
@@ -411,24 +411,24 @@ static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
     if (s.moments) {
         res = s.value[1];
     } else if (op == TL_OP_logsumexp) {
-        pass sum = {.kind = TL_FOLD_SUM, .map = TL_FOLD_EXP_MINUS,
-                    .params = s.value[0], .value = {s.value[1]}};
+        pass sum = {.kind = TL_FOLD_SUM,
+                    .map = TL_FOLD_EXP_MINUS,
+                    .params = s.value[0],
+                    .value = {s.value[1]}};
 
         TL_TRY(run_pass(k, p, &sum));
         res = s.value[1];
     }
     dtype = finish(&l, p, res, s.value[0]);
-    if (TL_ISA(tl_stage)(dtype, to->dtype) != NULL) {
-        TL_ISA(tl_stage)(dtype, to->dtype)(to->numel, res, 1,
-                                           tl_tensor_data(to));
+    if (tl_stage(dtype, to->dtype) != NULL) {
+        tl_stage(dtype, to->dtype)(to->numel, res, 1, tl_tensor_data(to));
     }
     return TL_OK;
 }
 
-tl_status TL_ISA(tl_cpu_reduce)(tl_kernel_ctx *k, tl_op op,
-                                tl_tensor *const *in, int nin,
-                                tl_tensor *const *out, int nout,
-                                const tl_attrs *at)
+tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                        int nin, tl_tensor *const *out, int nout,
+                        const tl_attrs *at)
 {
     char small[1024] __attribute__((aligned(64)));
     tl_tensor *x = in[0], *to = out[0];
@@ -448,7 +448,7 @@ tl_status TL_ISA(tl_cpu_reduce)(tl_kernel_ctx *k, tl_op op,
         }
         return TL_OK;
     }
-    TL_ISA(tl_reduce_plan_init)(&p, x, at->axes, accumulator(op, x->dtype));
+    tl_reduce_plan_init(&p, x, at->axes, accumulator(op, x->dtype));
     if (p.stay.count * p.width * 2 <= (int64_t)sizeof small) {
         return reduce(k, op, &p, small, to, at);
     }

@@ -12,7 +12,7 @@
 #include "runtime/tensor/device.h"
 
 typedef struct tl_axes {
-    int rank; /* at least 1 */
+    int rank;      /* at least 1 */
     int64_t count; /* product of sizes */
     int64_t size[TL_MAX_RANK], stride[TL_MAX_RANK];
 } tl_axes;
@@ -37,36 +37,34 @@ typedef struct tl_moments {
     void *mean, *m2; /* of the accumulator's type */
 } tl_moments;
 
-void TL_ISA(tl_reduce_plan_init)(tl_reduce_plan *p, const tl_tensor *x,
-                                 uint16_t axes, tl_dtype acc);
+void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x, uint16_t axes,
+                         tl_dtype acc);
 
 /* The group's results are *at .. *at + w of all, in row-major order; w is
  * returned, and the offset of the first one's elements in the input. */
-int64_t TL_ISA(tl_reduce_group)(const tl_reduce_plan *p, int64_t group,
-                                int64_t *at, int64_t *offset);
+int64_t tl_reduce_group(const tl_reduce_plan *p, int64_t group, int64_t *at,
+                        int64_t *offset);
 
 /* Fold the elements [lo, hi) of w results whose first elements stand at
  * `offset`; lo is a multiple of TL_LEAF.  `params` are the results' own
  * (or NULL); the values go to `to`. */
-void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
-                            tl_fold_map map, int64_t offset, int64_t w,
-                            int64_t lo, int64_t hi, const void *params,
-                            void *to);
+void tl_reduce_fold(const tl_reduce_plan *p, tl_fold_kind kind,
+                    tl_fold_map map, int64_t offset, int64_t w, int64_t lo,
+                    int64_t hi, const void *params, void *to);
 
 /* Their moments, in f32 or f64; of nothing count 0, and nothing is written. */
-void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
-                               int64_t w, int64_t lo, int64_t hi,
-                               tl_moments *to);
+void tl_reduce_moments(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                       int64_t lo, int64_t hi, tl_moments *to);
 
 /* Moments of two neighbouring ranges into those of the right one. */
-void TL_ISA(tl_moments_merge)(tl_dtype acc, const tl_moments *left,
-                              tl_moments *right, int64_t w);
+void tl_moments_merge(tl_dtype acc, const tl_moments *left, tl_moments *right,
+                      int64_t w);
 
 /* The elements lo .. lo + n of a result by itself, or element `lo` of w
  * neighbours: as a row of the accumulator's type, in place or in `tile`. */
-const void *TL_ISA(tl_reduce_along)(const tl_reduce_plan *p, int64_t offset,
-                                    int64_t lo, int64_t n, void *tile);
-const void *TL_ISA(tl_reduce_over)(const tl_reduce_plan *p, int64_t offset,
-                                   int64_t w, int64_t lo, void *tile);
+const void *tl_reduce_along(const tl_reduce_plan *p, int64_t offset,
+                            int64_t lo, int64_t n, void *tile);
+const void *tl_reduce_over(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                           int64_t lo, void *tile);
 
 #endif

@@ -6,9 +6,9 @@
 #include "runtime/cpu/kern.h"
 
 enum {
-    MIN_GROUP = 8,   /* results side by side that are worth rows */
-    SHORT = 32,      /* elements below which a result alone is too costly */
-    LEVELS = 42      /* of the tree: 2^48 elements are 2^40 leaves */
+    MIN_GROUP = 8, /* results side by side that are worth rows */
+    SHORT = 32,    /* elements below which a result alone is too costly */
+    LEVELS = 42    /* of the tree: 2^48 elements are 2^40 leaves */
 };
 
 /* ---- axes -------------------------------------------------------------- */
@@ -49,8 +49,8 @@ static int64_t magnitude(int64_t x)
     return x < 0 ? -x : x;
 }
 
-void TL_ISA(tl_reduce_plan_init)(tl_reduce_plan *p, const tl_tensor *x,
-                                 uint16_t axes, tl_dtype acc)
+void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x, uint16_t axes,
+                         tl_dtype acc)
 {
     int64_t inner, stay_stride, step;
 
@@ -60,14 +60,14 @@ void TL_ISA(tl_reduce_plan_init)(tl_reduce_plan *p, const tl_tensor *x,
     p->from_width = (int)tl_dtype_size(x->dtype);
     p->acc = acc;
     p->width = (int)tl_dtype_size(acc);
-    p->stage = TL_ISA(tl_stage)(x->dtype, acc);
+    p->stage = tl_stage(x->dtype, acc);
     p->converts = x->dtype != acc;
     inner = p->stay.size[p->stay.rank - 1];
     stay_stride = magnitude(p->stay.stride[p->stay.rank - 1]);
     step = magnitude(p->reduced.stride[p->reduced.rank - 1]);
     p->w = 1;
-    if (inner >= MIN_GROUP
-        && (stay_stride < step || p->reduced.count <= SHORT)) {
+    if (inner >= MIN_GROUP &&
+        (stay_stride < step || p->reduced.count <= SHORT)) {
         p->w = TL_FOLD_BYTES / p->width;
     }
     p->row = p->w > 1 ? inner : 1;
@@ -88,8 +88,8 @@ static int64_t offset_at(const tl_axes *a, int64_t index)
     return offset;
 }
 
-int64_t TL_ISA(tl_reduce_group)(const tl_reduce_plan *p, int64_t group,
-                                int64_t *at, int64_t *offset)
+int64_t tl_reduce_group(const tl_reduce_plan *p, int64_t group, int64_t *at,
+                        int64_t *offset)
 {
     int64_t first = group % p->groups * p->w;
 
@@ -108,8 +108,8 @@ typedef struct folding {
     const void *params;
 } folding;
 
-const void *TL_ISA(tl_reduce_along)(const tl_reduce_plan *p, int64_t offset,
-                                    int64_t lo, int64_t n, void *tile)
+const void *tl_reduce_along(const tl_reduce_plan *p, int64_t offset,
+                            int64_t lo, int64_t n, void *tile)
 {
     const tl_axes *a = &p->reduced;
     int last = a->rank - 1;
@@ -131,8 +131,8 @@ const void *TL_ISA(tl_reduce_along)(const tl_reduce_plan *p, int64_t offset,
     return tile;
 }
 
-const void *TL_ISA(tl_reduce_over)(const tl_reduce_plan *p, int64_t offset,
-                                   int64_t w, int64_t lo, void *tile)
+const void *tl_reduce_over(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                           int64_t lo, void *tile)
 {
     int64_t from = offset + offset_at(&p->reduced, lo);
     int64_t stride = p->stay.stride[p->stay.rank - 1];
@@ -147,7 +147,7 @@ const void *TL_ISA(tl_reduce_over)(const tl_reduce_plan *p, int64_t offset,
 static void leaf_along(const folding *f, int64_t lo, int64_t n, void *to)
 {
     double tile[TL_LEAF];
-    const void *x = TL_ISA(tl_reduce_along)(f->p, f->offset, lo, n, tile);
+    const void *x = tl_reduce_along(f->p, f->offset, lo, n, tile);
 
     if (f->map != NULL) {
         f->map(n, x, f->params, 0, tile);
@@ -165,8 +165,7 @@ static void leaf_over(const folding *f, int64_t lo, int64_t n, void *to)
 
     f->fold->clear(lanes, f->w);
     for (int64_t i = 0; i < n; i++) {
-        const void *x =
-            TL_ISA(tl_reduce_over)(f->p, f->offset, f->w, lo + i, tile);
+        const void *x = tl_reduce_over(f->p, f->offset, f->w, lo + i, tile);
 
         if (f->map != NULL) {
             f->map(f->w, x, f->params, 1, tile);
@@ -188,17 +187,16 @@ static void leaf(const folding *f, int64_t lo, int64_t n, void *to)
 
 /* ---- the tree ---------------------------------------------------------- */
 
-void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
-                            tl_fold_map map, int64_t offset, int64_t w,
-                            int64_t lo, int64_t hi, const void *params,
-                            void *to)
+void tl_reduce_fold(const tl_reduce_plan *p, tl_fold_kind kind,
+                    tl_fold_map map, int64_t offset, int64_t w, int64_t lo,
+                    int64_t hi, const void *params, void *to)
 {
     char left[LEVELS][TL_FOLD_BYTES];
     folding f = {.p = p, .offset = offset, .w = w, .params = params};
     int depth = 0;
 
-    f.fold = TL_ISA(tl_fold_get)(p->acc, kind);
-    f.map = TL_ISA(tl_fold_map_get)(p->acc, map);
+    f.fold = tl_fold_get(p->acc, kind);
+    f.map = tl_fold_map_get(p->acc, map);
     if (lo >= hi) { /* nothing: the identity */
         f.fold->clear(left, w);
         memcpy(to, left, (size_t)(w * p->width));
@@ -255,8 +253,8 @@ void TL_ISA(tl_reduce_fold)(const tl_reduce_plan *p, tl_fold_kind kind,
 CHAN(f32, float)
 CHAN(f64, double)
 
-void TL_ISA(tl_moments_merge)(tl_dtype acc, const tl_moments *left,
-                              tl_moments *right, int64_t w)
+void tl_moments_merge(tl_dtype acc, const tl_moments *left, tl_moments *right,
+                      int64_t w)
 {
     if (acc == TL_f32) {
         chan_f32(left, right, w);
@@ -285,7 +283,7 @@ static void leaf_moments(folding *f, int64_t lo, int64_t n, tl_moments *to)
 
     first_elements(f, lo, first);
     f->params = first;
-    f->map = TL_ISA(tl_fold_map_get)(acc, TL_FOLD_MINUS);
+    f->map = tl_fold_map_get(acc, TL_FOLD_MINUS);
     leaf(f, lo, n, sum);
     memcpy(to->mean, first, (size_t)(f->w * f->p->width));
     if (acc == TL_f32) {
@@ -294,14 +292,13 @@ static void leaf_moments(folding *f, int64_t lo, int64_t n, tl_moments *to)
         add_share_f64(n, sum, to->mean, f->w);
     }
     f->params = to->mean;
-    f->map = TL_ISA(tl_fold_map_get)(acc, TL_FOLD_MINUS_SQUARE);
+    f->map = tl_fold_map_get(acc, TL_FOLD_MINUS_SQUARE);
     leaf(f, lo, n, to->m2);
     to->count = n;
 }
 
-void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
-                               int64_t w, int64_t lo, int64_t hi,
-                               tl_moments *to)
+void tl_reduce_moments(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                       int64_t lo, int64_t hi, tl_moments *to)
 {
     char mean[LEVELS][TL_FOLD_BYTES], m2[LEVELS][TL_FOLD_BYTES];
     tl_moments left[LEVELS];
@@ -309,12 +306,12 @@ void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
     size_t bytes = (size_t)(w * p->width);
     int depth = 0;
 
-    f.fold = TL_ISA(tl_fold_get)(p->acc, TL_FOLD_SUM);
+    f.fold = tl_fold_get(p->acc, TL_FOLD_SUM);
     to->count = 0;
     for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
         leaf_moments(&f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
         for (int64_t k = i; (k & 1) != 0; k >>= 1) {
-            TL_ISA(tl_moments_merge)(p->acc, &left[--depth], to, w);
+            tl_moments_merge(p->acc, &left[--depth], to, w);
         }
         if (lo + TL_LEAF < hi) {
             memcpy(mean[depth], to->mean, bytes);
@@ -324,6 +321,6 @@ void TL_ISA(tl_reduce_moments)(const tl_reduce_plan *p, int64_t offset,
         }
     }
     while (depth > 0) {
-        TL_ISA(tl_moments_merge)(p->acc, &left[--depth], to, w);
+        tl_moments_merge(p->acc, &left[--depth], to, w);
     }
 }

@@ -70,8 +70,8 @@ static inline double tl_abs_f64(double x)
 /* |x| with the sign of s */
 static inline float tl_sign_of_f32(float x, float s)
 {
-    return tl_from_bits_f32((tl_bits_f32(x) & 0x7fffffff)
-                            | (tl_bits_f32(s) & 0x80000000));
+    return tl_from_bits_f32((tl_bits_f32(x) & 0x7fffffff) |
+                            (tl_bits_f32(s) & 0x80000000));
 }
 
 static inline double tl_sign_of_f64(double x, double s)
@@ -173,7 +173,7 @@ static inline float tl_floordiv_f32(float a, float b)
 
 static inline int64_t tl_abs_i(int64_t x)
 {
-    return x < 0 ? (int64_t)-(uint64_t)x : x;
+    return x < 0 ? (int64_t) - (uint64_t)x : x;
 }
 
 static inline int64_t tl_floor_i(int64_t x)
@@ -193,7 +193,7 @@ static inline int64_t tl_round_i(int64_t x)
 
 static inline int64_t tl_floordiv_i(int64_t a, int64_t b)
 {
-    return b == -1 ? (int64_t)-(uint64_t)a : tl_floor_div(a, b);
+    return b == -1 ? (int64_t) - (uint64_t)a : tl_floor_div(a, b);
 }
 
 static inline int64_t tl_mod_i(int64_t a, int64_t b)
@@ -476,8 +476,8 @@ static inline float tl_tan_f32(float x)
     double s = tl_sin_core(f), c = tl_cos_core(f);
     double y = ((n & 1) != 0 ? -c : s) / ((n & 1) != 0 ? s : c);
 
-    return (float)tl_from_bits_f64(
-        tl_bits_f64(y) ^ (uint64_t)(tl_bits_f32(x) >> 31) << 63);
+    return (float)tl_from_bits_f64(tl_bits_f64(y) ^
+                                   (uint64_t)(tl_bits_f32(x) >> 31) << 63);
 }
 
 /* Cephes, tanhf: a polynomial below 0.625, else by exp(2x). */
@@ -589,8 +589,8 @@ static inline int tl_is_odd_f32(float y)
 {
     float half = y * 0.5f;
 
-    return tl_is_whole_f32(y) && tl_abs_f32(y) < 0x1p24f
-           && tl_round_f32(half) != half;
+    return tl_is_whole_f32(y) && tl_abs_f32(y) < 0x1p24f &&
+           tl_round_f32(half) != half;
 }
 
 /* a^b = 2^(b log2 a), with the special cases of C's pow. */

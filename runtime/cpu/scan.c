@@ -19,14 +19,14 @@ enum {
 typedef struct scan {
     tl_op op;
     bool reverse;
-    tl_dtype acc;         /* f64 or i64 */
+    tl_dtype acc;           /* f64 or i64 */
     const tl_tensor *a, *u; /* u: linrec */
     tl_tensor *to;
     int axis;
-    int64_t n;            /* along the axis */
-    int64_t inner;        /* elements of one step of the axis in `to` */
-    int64_t blocks;       /* of lines, in one step of what is outside */
-    double fill;          /* shift */
+    int64_t n;      /* along the axis */
+    int64_t inner;  /* elements of one step of the axis in `to` */
+    int64_t blocks; /* of lines, in one step of what is outside */
+    double fill;    /* shift */
 } scan;
 
 /* Offsets of `count` lines of `t` from line `first` of the inner axes on. */
@@ -78,8 +78,8 @@ static void load(const scan *s, const tl_tensor *t, const int64_t *offset,
 static void store(const scan *s, int64_t at, int64_t count,
                   const void *values)
 {
-    char *to = (char *)tl_tensor_data(s->to)
-               + at * (int64_t)tl_dtype_size(s->to->dtype);
+    char *to = (char *)tl_tensor_data(s->to) +
+               at * (int64_t)tl_dtype_size(s->to->dtype);
 
     tl_stage(s->acc, s->to->dtype)(count, values, 1, to);
 }
@@ -115,7 +115,10 @@ static void accumulate_f(const scan *s, int64_t count, const double *a,
 static void scan_lines(const scan *s, int64_t outer, int64_t first,
                        int64_t count)
 {
-    union { double f[LINES]; int64_t i[LINES]; } a, u, acc;
+    union {
+        double f[LINES];
+        int64_t i[LINES];
+    } a, u, acc;
     int64_t off_a[LINES], off_u[LINES];
     int64_t ahead = s->op == TL_OP_linrec && s->reverse ? 1 : 0;
 
@@ -155,9 +158,9 @@ static void load_part(const scan *s, const tl_tensor *t, int64_t offset,
     const char *data = tl_tensor_data(t);
     int64_t stride = t->stride[s->axis];
 
-    tl_stage(t->dtype, s->acc)(n, data + (offset + lo * stride)
-                                             * (int64_t)tl_dtype_size(t->dtype),
-                               stride, values);
+    tl_stage(t->dtype, s->acc)(
+        n, data + (offset + lo * stride) * (int64_t)tl_dtype_size(t->dtype),
+        stride, values);
 }
 
 /* acc goes through v[0 .. n), step by step (from the end: step = -1), and
@@ -202,8 +205,14 @@ static void run_part_i(tl_op op, int64_t n, int64_t step, int64_t *v,
  * for a[i + 1]. */
 static void scan_row(const scan *s, int64_t outer)
 {
-    union { double f[PART + 1]; int64_t i[PART + 1]; } a;
-    union { double f; int64_t i; } acc;
+    union {
+        double f[PART + 1];
+        int64_t i[PART + 1];
+    } a;
+    union {
+        double f;
+        int64_t i;
+    } acc;
     double u[PART];
     int64_t off_a, off_u, parts = tl_ceil_div(s->n, PART);
     int64_t ahead = s->op == TL_OP_linrec && s->reverse ? 1 : 0;
@@ -239,7 +248,10 @@ static void scan_row(const scan *s, int64_t outer)
 static void shift_lines(const scan *s, int64_t outer, int64_t first,
                         int64_t count)
 {
-    union { double f[LINES]; int64_t i[LINES]; } a;
+    union {
+        double f[LINES];
+        int64_t i[LINES];
+    } a;
     int64_t offset[LINES];
 
     line_offsets(s, s->a, outer, first, count, offset);
@@ -280,9 +292,15 @@ static void scan_task(void *arg, int64_t task, int worker)
 static tl_status run_scan(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                           int nin, tl_tensor *to, const tl_attrs *at)
 {
-    scan s = {.op = op, .reverse = at->flag, .to = to, .axis = at->axis,
-              .a = in[0], .u = in[nin - 1], .n = to->size[at->axis],
-              .inner = 1, .fill = at->f[0]};
+    scan s = {.op = op,
+              .reverse = at->flag,
+              .to = to,
+              .axis = at->axis,
+              .a = in[0],
+              .u = in[nin - 1],
+              .n = to->size[at->axis],
+              .inner = 1,
+              .fill = at->f[0]};
     int64_t ntasks;
 
     if (to->numel == 0) {
@@ -305,10 +323,9 @@ static tl_status run_scan(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
 }
 
 #define SCAN(name)                                                           \
-    tl_status tl_cpu_##name(tl_kernel_ctx *k, tl_op op,                      \
-                            tl_tensor *const *in, int nin,                   \
-                            tl_tensor *const *out, int nout,                 \
-                            const tl_attrs *at)                              \
+    tl_status tl_cpu_##name(                                                 \
+        tl_kernel_ctx *k, tl_op op, tl_tensor *const *in, int nin,           \
+        tl_tensor *const *out, int nout, const tl_attrs *at)                 \
     {                                                                        \
         (void)nout;                                                          \
         return run_scan(k, op, in, nin, out[0], at);                         \

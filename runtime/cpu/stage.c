@@ -52,26 +52,25 @@
 #define FROM_FLOAT(name, type)                                               \
     static inline int64_t name##_to_i64(type v)                              \
     {                                                                        \
-        return v != v           ? 0                                          \
-               : v < -(type)0x1p63 ? INT64_MIN                                \
-               : v >= (type)0x1p63 ? INT64_MAX                                \
-                                : (int64_t)v;                                \
+        return v != v              ? 0                                       \
+               : v < -(type)0x1p63 ? INT64_MIN                               \
+               : v >= (type)0x1p63 ? INT64_MAX                               \
+                                   : (int64_t)v;                             \
     }                                                                        \
     static inline int32_t name##_to_int(type v, int32_t lo, int32_t hi)      \
     {                                                                        \
-        return v != v                          ? 0                           \
-               : v < (type)lo                  ? lo                          \
-               : v >= (type)hi + 1             ? hi                          \
-                                               : (int32_t)v;                 \
+        return v != v              ? 0                                       \
+               : v < (type)lo      ? lo                                      \
+               : v >= (type)hi + 1 ? hi                                      \
+                                   : (int32_t)v;                             \
     }                                                                        \
     STAGE(name##_bool, type, uint8_t, v != 0)                                \
     STAGE(name##_u8, type, uint8_t, name##_to_int(v, 0, UINT8_MAX))          \
     STAGE(name##_i8, type, int8_t, name##_to_int(v, INT8_MIN, INT8_MAX))     \
     STAGE(name##_i16, type, int16_t, name##_to_int(v, INT16_MIN, INT16_MAX)) \
-    STAGE(name##_i32, type, int32_t, name##_to_i64(v) < INT32_MIN            \
-                                         ? INT32_MIN                         \
-                                     : name##_to_i64(v) > INT32_MAX          \
-                                         ? INT32_MAX                         \
+    STAGE(name##_i32, type, int32_t,                                         \
+          name##_to_i64(v) < INT32_MIN   ? INT32_MIN                         \
+          : name##_to_i64(v) > INT32_MAX ? INT32_MAX                         \
                                          : name##_to_i64(v))                 \
     STAGE(name##_i64, type, int64_t, name##_to_i64(v))                       \
     STAGE(name##_f32, type, float, v)                                        \
@@ -161,21 +160,32 @@ static tl_stage_fn *const table[TL_DTYPE_COUNT][TL_DTYPE_COUNT] = {
     [TL_i16] = ROW(i16),
     [TL_i32] = ROW(i32),
     [TL_i64] = ROW(i64),
-    [TL_bf16] = {[TL_bf16] = half_copy, [TL_f32] = bf16_f32,
-                 [TL_f64] = bf16_f64},
-    [TL_f16] = {[TL_f16] = half_copy, [TL_f32] = f16_f32,
-                [TL_f64] = f16_f64},
-    [TL_f32] = {[TL_bool] = f32_bool, [TL_u8] = f32_u8, [TL_i8] = f32_i8,
-                [TL_i16] = f32_i16, [TL_i32] = f32_i32, [TL_i64] = f32_i64,
-                [TL_bf16] = f32_bf16, [TL_f16] = f32_f16,
-                [TL_f32] = f32_f32, [TL_f64] = f32_f64},
-    [TL_f64] = {[TL_bool] = f64_bool, [TL_u8] = f64_u8, [TL_i8] = f64_i8,
-                [TL_i16] = f64_i16, [TL_i32] = f64_i32, [TL_i64] = f64_i64,
-                [TL_bf16] = f64_bf16, [TL_f16] = f64_f16,
-                [TL_f32] = f64_f32, [TL_f64] = f64_f64},
+    [TL_bf16] =
+        {[TL_bf16] = half_copy, [TL_f32] = bf16_f32, [TL_f64] = bf16_f64},
+    [TL_f16] = {[TL_f16] = half_copy, [TL_f32] = f16_f32, [TL_f64] = f16_f64},
+    [TL_f32] = {[TL_bool] = f32_bool,
+                [TL_u8] = f32_u8,
+                [TL_i8] = f32_i8,
+                [TL_i16] = f32_i16,
+                [TL_i32] = f32_i32,
+                [TL_i64] = f32_i64,
+                [TL_bf16] = f32_bf16,
+                [TL_f16] = f32_f16,
+                [TL_f32] = f32_f32,
+                [TL_f64] = f32_f64},
+    [TL_f64] = {[TL_bool] = f64_bool,
+                [TL_u8] = f64_u8,
+                [TL_i8] = f64_i8,
+                [TL_i16] = f64_i16,
+                [TL_i32] = f64_i32,
+                [TL_i64] = f64_i64,
+                [TL_bf16] = f64_bf16,
+                [TL_f16] = f64_f16,
+                [TL_f32] = f64_f32,
+                [TL_f64] = f64_f64},
 };
 
-tl_stage_fn *TL_ISA(tl_stage)(tl_dtype from, tl_dtype to)
+tl_stage_fn *tl_stage(tl_dtype from, tl_dtype to)
 {
     return table[from][to];
 }

@@ -9,7 +9,9 @@
 #include "runtime/cpu/isa.h"
 #include "runtime/op/dtype.h"
 
-enum { TL_TILE_BYTES = 4096 };
+enum {
+    TL_TILE_BYTES = 4096
+};
 
 /* to[i] = from[i * stride], i < n; `to` is contiguous and apart from `from`,
  * or equal to it with stride 1 and elements not wider than those of `from`. */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 typedef struct dtype_row {
     const char *name, *safetensors;
     uint8_t size, kind;
@@ -38,8 +37,8 @@ tl_kind tl_dtype_kind(tl_dtype dtype)
 bool tl_dtype_find(const char *name, size_t len, tl_dtype *out)
 {
     for (int i = 0; i < TL_DTYPE_COUNT; i++) {
-        if (strlen(rows[i].name) == len
-            && memcmp(rows[i].name, name, len) == 0) {
+        if (strlen(rows[i].name) == len &&
+            memcmp(rows[i].name, name, len) == 0) {
             *out = (tl_dtype)i;
             return true;
         }
@@ -90,8 +89,8 @@ float tl_f16_to_f32(uint16_t h)
     uint32_t magnitude = (uint32_t)(h & 0x7fff);
 
     if (magnitude >= 0x7c00) { /* infinity, NaN (made quiet) */
-        return float_of(sign | 0x7f800000 | (magnitude & 0x3ff) << 13
-                        | (magnitude > 0x7c00 ? 0x400000 : 0));
+        return float_of(sign | 0x7f800000 | (magnitude & 0x3ff) << 13 |
+                        (magnitude > 0x7c00 ? 0x400000 : 0));
     }
     if (magnitude < 0x400) { /* subnormal: a multiple of 2^-24 */
         return float_of(sign | bits_of((float)magnitude * 0x1p-24f));
@@ -110,7 +109,8 @@ uint16_t tl_f32_to_f16(float f)
     if (magnitude >= 0x477ff000) { /* 65520 and more */
         return (uint16_t)(sign | 0x7c00);
     }
-    if (magnitude < 0x38800000) { /* below 2^-14: adding 0.5 rounds to 2^-24 */
+    if (magnitude <
+        0x38800000) { /* below 2^-14: adding 0.5 rounds to 2^-24 */
         float shifted = float_of(magnitude) + 0.5f;
 
         return (uint16_t)(sign | (bits_of(shifted) - bits_of(0.5f)));

@@ -12,7 +12,11 @@ typedef enum tl_dtype {
     TL_DTYPE_COUNT
 } tl_dtype;
 
-typedef enum tl_kind { TL_KIND_BOOL, TL_KIND_INT, TL_KIND_FLOAT } tl_kind;
+typedef enum tl_kind {
+    TL_KIND_BOOL,
+    TL_KIND_INT,
+    TL_KIND_FLOAT
+} tl_kind;
 
 const char *tl_dtype_name(tl_dtype dtype);             /* "f32" */
 const char *tl_dtype_safetensors_name(tl_dtype dtype); /* "F32" */

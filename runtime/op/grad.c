@@ -1,8 +1,8 @@
 /* grad.c - gradients of elementwise rows, by their formulas, and what all
  * gradient rules share: shorthands of the emitter, un-broadcasting. */
+#include "runtime/op/grad.h"
 #include "runtime/base/check.h"
 #include "runtime/op/formula.h"
-#include "runtime/op/grad.h"
 
 /* ---- shorthands --------------------------------------------------------- */
 
@@ -96,8 +96,8 @@ tl_status tl_emit_sum_to(tl_emit *e, tl_node g, const tl_shape *shape,
 
     TL_CHECK(extra >= 0);
     for (int i = 0; i < shape->rank; i++) {
-        if (tl_dim_is_one(shape->dim[i])
-            && !tl_dim_is_one(from->dim[extra + i])) {
+        if (tl_dim_is_one(shape->dim[i]) &&
+            !tl_dim_is_one(from->dim[extra + i])) {
             stretched |= (uint16_t)(1u << i);
         }
     }
@@ -146,7 +146,7 @@ static tl_status map_gradient(tl_emit *e, const tl_grad_in *gi,
 
     names.p = gi->at == NULL ? NULL : gi->at->f;
     for (int i = 0; i < gi->nin; i++) {
-        TL_TRY(operand(e, f, "abc"[i], gi->in[i], dtype, &names.in[i]));
+        TL_TRY(operand(e, f, "abc"[i], gi -> in[i], dtype, &names.in[i]));
     }
     TL_TRY(operand(e, f, 'y', gi->nout > 0 ? gi->out[0] : NULL, dtype,
                    &names.y));
@@ -170,12 +170,12 @@ static tl_status map_gradients(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
         const tl_formula *f;
 
         dx[i] = NULL;
-        if (!gi->want[i] || tl_op_grad_is_zero(gi->op, i)
-            || !tl_dtype_is_float(e->type(e, gi->in[i])->dtype)) {
+        if (!gi->want[i] || tl_op_grad_is_zero(gi->op, i) ||
+            !tl_dtype_is_float(e->type(e, gi->in[i])->dtype)) {
             continue;
         }
-        TL_GOTO(st, tl_formula_parse(&arena, row->grad[i], &f,
-                                     e->infer->diag));
+        TL_GOTO(st,
+                tl_formula_parse(&arena, row->grad[i], &f, e->infer->diag));
         TL_GOTO(st, map_gradient(e, gi, f, &computed, i, &dx[i]));
     }
 out:

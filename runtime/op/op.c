@@ -14,47 +14,38 @@
 
 static tl_infer_fn infer_map, infer_cmp, infer_red, infer_make;
 
+#define ROW(nm, class, inputs, results, ty, am, dom, text, ...)              \
+    {                                                                        \
+        .name = #nm, .cls = TL_CLASS_##class, .nin = (inputs),               \
+        .nout = (results), .types = TL_TYPES_##ty, .amp = TL_AMP_##am,       \
+        .domain = TL_DOM_##dom, .doc = text, __VA_ARGS__                     \
+    }
+#define FORMULAS(val, ...)                                                   \
+    .value = #val, .grad = {__VA_ARGS__}, .differentiable = true,            \
+    .infer = infer_map
+
 #define MAP1(nm, val, gx, am, ty, dom, text)                                 \
-    {.name = #nm, .cls = TL_CLASS_MAP, .nin = 1, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_##am, .domain = TL_DOM_##dom,     \
-     .differentiable = true, .value = #val, .grad = {#gx},                   \
-     .infer = infer_map, .doc = text},
+    ROW(nm, MAP, 1, 1, ty, am, dom, text, FORMULAS(val, #gx)),
 #define MAP2(nm, val, ga, gb, am, ty, dom, text)                             \
-    {.name = #nm, .cls = TL_CLASS_MAP, .nin = 2, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_##am, .domain = TL_DOM_##dom,     \
-     .differentiable = true, .value = #val, .grad = {#ga, #gb},              \
-     .infer = infer_map, .doc = text},
+    ROW(nm, MAP, 2, 1, ty, am, dom, text, FORMULAS(val, #ga, #gb)),
 #define MAP3(nm, val, ga, gb, gc, am, ty, dom, text)                         \
-    {.name = #nm, .cls = TL_CLASS_MAP, .nin = 3, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_##am, .domain = TL_DOM_##dom,     \
-     .differentiable = true, .value = #val, .grad = {#ga, #gb, #gc},         \
-     .infer = infer_map, .doc = text},
+    ROW(nm, MAP, 3, 1, ty, am, dom, text, FORMULAS(val, #ga, #gb, #gc)),
 #define CMP1(nm, val, ty, dom, text)                                         \
-    {.name = #nm, .cls = TL_CLASS_CMP, .nin = 1, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_WIDE, .domain = TL_DOM_##dom,     \
-     .value = #val, .infer = infer_cmp, .doc = text},
+    ROW(nm, CMP, 1, 1, ty, WIDE, dom, text, .value = #val,                   \
+        .infer = infer_cmp),
 #define CMP2(nm, val, ty, dom, text)                                         \
-    {.name = #nm, .cls = TL_CLASS_CMP, .nin = 2, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_WIDE, .domain = TL_DOM_##dom,     \
-     .value = #val, .infer = infer_cmp, .doc = text},
+    ROW(nm, CMP, 2, 1, ty, WIDE, dom, text, .value = #val,                   \
+        .infer = infer_cmp),
+#define RULES(inf, gr, si, so)                                               \
+    .infer = inf, .grad_rule = gr, .saves_in = (si), .saves_out = (so)
 #define RED(nm, gr, si, so, am, ty, dom, text)                               \
-    {.name = #nm, .cls = TL_CLASS_RED, .nin = 1, .nout = 1,                  \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_##am, .domain = TL_DOM_##dom,     \
-     .saves_in = (si), .saves_out = (so), .infer = infer_red,                \
-     .grad_rule = gr, .doc = text},
+    ROW(nm, RED, 1, 1, ty, am, dom, text, RULES(infer_red, gr, si, so)),
 #define VIEW(nm, inf, gr, text)                                              \
-    {.name = #nm, .cls = TL_CLASS_VIEW, .nin = 1, .nout = 1,                 \
-     .types = TL_TYPES_ANY, .amp = TL_AMP_WIDE, .domain = TL_DOM_ANY,        \
-     .infer = inf, .grad_rule = gr, .doc = text},
+    ROW(nm, VIEW, 1, 1, ANY, WIDE, ANY, text, RULES(inf, gr, 0, 0)),
 #define MAKE(nm, text)                                                       \
-    {.name = #nm, .cls = TL_CLASS_MAKE, .nin = 0, .nout = 1,                 \
-     .types = TL_TYPES_ANY, .amp = TL_AMP_WIDE, .domain = TL_DOM_ANY,        \
-     .infer = infer_make, .doc = text},
+    ROW(nm, MAKE, 0, 1, ANY, WIDE, ANY, text, .infer = infer_make),
 #define KERN(nm, ni, no, inf, gr, si, so, am, ty, dom, text)                 \
-    {.name = #nm, .cls = TL_CLASS_KERN, .nin = (ni), .nout = (no),           \
-     .types = TL_TYPES_##ty, .amp = TL_AMP_##am, .domain = TL_DOM_##dom,     \
-     .saves_in = (si), .saves_out = (so), .infer = inf, .grad_rule = gr,     \
-     .doc = text},
+    ROW(nm, KERN, ni, no, ty, am, dom, text, RULES(inf, gr, si, so)),
 
 static tl_op_info table[] = {
 #include "runtime/op/ops.def"
@@ -255,10 +246,9 @@ static tl_status infer_make(tl_infer *cx, tl_op op, const tl_ttype *in,
                          tl_op_get(op)->name, (int)at->ndims, TL_MAX_RANK));
     for (int i = 0; i < at->ndims; i++) {
         if (tl_dim_is_num(at->dims[i]) && tl_dim_value(at->dims[i]) < 0) {
-            return tl_fail(cx->diag, TL_E0306,
-                           "`%s` got size %lld for axis %d",
-                           tl_op_get(op)->name,
-                           (long long)tl_dim_value(at->dims[i]), i);
+            return tl_fail(
+                cx->diag, TL_E0306, "`%s` got size %lld for axis %d",
+                tl_op_get(op)->name, (long long)tl_dim_value(at->dims[i]), i);
         }
     }
     out->dtype = (tl_dtype)at->dtype;
@@ -323,8 +313,8 @@ static tl_dtype reduced_dtype(tl_op op, tl_dtype dtype)
 /* Does the row have no value for nothing? */
 static bool needs_elements(tl_op op)
 {
-    return op == TL_OP_max || op == TL_OP_min || op == TL_OP_argmax
-           || op == TL_OP_argmin;
+    return op == TL_OP_max || op == TL_OP_min || op == TL_OP_argmax ||
+           op == TL_OP_argmin;
 }
 
 static tl_status infer_red(tl_infer *cx, tl_op op, const tl_ttype *in,
@@ -342,10 +332,12 @@ static tl_status infer_red(tl_infer *cx, tl_op op, const tl_ttype *in,
     for (int i = 0; i < rank && needs_elements(op); i++) {
         tl_dim d = in[0].shape.dim[i];
 
-        if ((at->axes >> i & 1) != 0 && tl_dim_is_num(d)
-            && tl_dim_value(d) == 0) {
-            return tl_fail(cx->diag, TL_E0402, "`%s` of nothing: %s has size "
-                           "0 on axis %d", name, tl_ttype_str(&in[0]).s, i);
+        if ((at->axes >> i & 1) != 0 && tl_dim_is_num(d) &&
+            tl_dim_value(d) == 0) {
+            return tl_fail(cx->diag, TL_E0402,
+                           "`%s` of nothing: %s has size "
+                           "0 on axis %d",
+                           name, tl_ttype_str(&in[0]).s, i);
         }
     }
     tl_shape_reduce(&out->shape, &in[0].shape, at->axes, at->keep);

@@ -30,7 +30,11 @@ typedef enum tl_op_class {
 } tl_op_class;
 
 /* What autocast does with it (column AMP). */
-typedef enum tl_amp { TL_AMP_LOW, TL_AMP_F32, TL_AMP_WIDE } tl_amp;
+typedef enum tl_amp {
+    TL_AMP_LOW,
+    TL_AMP_F32,
+    TL_AMP_WIDE
+} tl_amp;
 
 /* Which dtypes the operands may have; others are cast or refused. */
 typedef enum tl_types {
@@ -42,12 +46,12 @@ typedef enum tl_types {
 
 /* Where random test inputs come from (column domain). */
 typedef enum tl_op_domain {
-    TL_DOM_ANY,   /* -3 .. 3, away from kinks that the row names */
-    TL_DOM_POS,   /* 0.1 .. 4 */
+    TL_DOM_ANY,     /* -3 .. 3, away from kinks that the row names */
+    TL_DOM_POS,     /* 0.1 .. 4 */
     TL_DOM_NONZERO, /* 0.3 <= |x| <= 3 */
-    TL_DOM_UNIT,  /* -0.9 .. 0.9 */
-    TL_DOM_PROB,  /* 0.05 .. 0.95 */
-    TL_DOM_BIG    /* 1.1 .. 4 */
+    TL_DOM_UNIT,    /* -0.9 .. 0.9 */
+    TL_DOM_PROB,    /* 0.05 .. 0.95 */
+    TL_DOM_BIG      /* 1.1 .. 4 */
 } tl_op_domain;
 
 #define TL_MAX_INPUTS 8 /* of a row; variadic ones (cat) may have more */
@@ -134,13 +138,13 @@ struct tl_emit {
 struct tl_grad_in {
     tl_op op;
     const tl_attrs *at;
-    const tl_node *in;  /* values only where saves_in says so, else a node of
+    const tl_node *in; /* values only where saves_in says so, else a node of
                            which only the type may be asked */
     int nin;
     const tl_node *out; /* the same with saves_out */
     int nout;
-    const tl_node *g;   /* upstream gradient of each result; NULL: zero */
-    const bool *want;   /* inputs whose gradient is wanted */
+    const tl_node *g; /* upstream gradient of each result; NULL: zero */
+    const bool *want; /* inputs whose gradient is wanted */
 };
 
 /* dx[i] for every wanted input, NULL for a zero gradient; each has the type

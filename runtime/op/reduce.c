@@ -9,15 +9,15 @@
 /* A reduction's operands, ready for a rule. */
 typedef struct red {
     tl_emit *e;
-    tl_shape shape;  /* of x */
+    tl_shape shape; /* of x */
     uint16_t axes;
     tl_dtype dtype;  /* to compute in */
     tl_dtype xdtype; /* of x */
     tl_node x, y, g; /* y, g kept; x, y only if saved */
 } red;
 
-static tl_status kept(tl_emit *e, tl_node a, const tl_shape *x,
-                      uint16_t axes, tl_dtype dtype, tl_node *out)
+static tl_status kept(tl_emit *e, tl_node a, const tl_shape *x, uint16_t axes,
+                      tl_dtype dtype, tl_node *out)
 {
     tl_shape shape;
 
@@ -54,8 +54,8 @@ static tl_status red_close(const red *r, tl_node d, tl_node *dx)
 /* Nothing flows: no upstream gradient, not wanted, or x has none. */
 static bool idle(tl_emit *e, const tl_grad_in *gi, int which)
 {
-    return gi->g[0] == NULL || !gi->want[which]
-           || !tl_dtype_is_float(e->type(e, gi->in[which])->dtype);
+    return gi->g[0] == NULL || !gi->want[which] ||
+           !tl_dtype_is_float(e->type(e, gi->in[which])->dtype);
 }
 
 /* Number of elements that one result is made of, minus `less`; a node. */
@@ -355,13 +355,13 @@ tl_status tl_infer_linrec(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
                           const tl_attrs *at, tl_ttype *out)
 {
     TL_TRY(tl_infer_scan(cx, op, in, 1, at, out));
-    if (nin != 2 || in[0].dtype != in[1].dtype
-        || !tl_dtype_is_float(in[0].dtype)
-        || !tl_shape_same(&in[0].shape, &in[1].shape)) {
+    if (nin != 2 || in[0].dtype != in[1].dtype ||
+        !tl_dtype_is_float(in[0].dtype) ||
+        !tl_shape_same(&in[0].shape, &in[1].shape)) {
         return tl_fail(cx->diag, TL_E0301,
                        "`linrec` needs two float tensors of one type, not %s "
-                       "and %s", tl_ttype_str(&in[0]).s,
-                       tl_ttype_str(&in[1]).s);
+                       "and %s",
+                       tl_ttype_str(&in[0]).s, tl_ttype_str(&in[1]).s);
     }
     return TL_OK;
 }
@@ -436,11 +436,12 @@ tl_status tl_infer_multinomial(tl_infer *cx, tl_op op, const tl_ttype *in,
     (void)op;
     (void)nin;
     if (rank == 0) {
-        return tl_fail(cx->diag, TL_E0304,
-                       "`multinomial` needs an axis of weights, not a scalar");
+        return tl_fail(
+            cx->diag, TL_E0304,
+            "`multinomial` needs an axis of weights, not a scalar");
     }
-    if (at->ndims != 1
-        || (tl_dim_is_num(at->dims[0]) && tl_dim_value(at->dims[0]) < 0)) {
+    if (at->ndims != 1 ||
+        (tl_dim_is_num(at->dims[0]) && tl_dim_value(at->dims[0]) < 0)) {
         return tl_fail(cx->diag, TL_E0306,
                        "`multinomial` draws a number of classes >= 0");
     }

@@ -131,10 +131,10 @@ static inline bool same_bits(const tl_tensor *a, const tl_tensor *b)
         return false;
     }
     for (int64_t i = 0; i < a->numel; i++) {
-        if (memcmp(x + i * (int64_t)width, y + i * (int64_t)width, width)
-                != 0
-            && !(tl_dtype_is_float(a->dtype) && isnan(tl_tensor_get_f(a, i))
-                 && isnan(tl_tensor_get_f(b, i)))) {
+        if (memcmp(x + i * (int64_t)width, y + i * (int64_t)width, width) !=
+                0 &&
+            !(tl_dtype_is_float(a->dtype) && isnan(tl_tensor_get_f(a, i)) &&
+              isnan(tl_tensor_get_f(b, i)))) {
             return false;
         }
     }

@@ -30,8 +30,8 @@ static tl_tensor *wild(tl_dtype dtype, int64_t n, uint64_t seed)
 #ifdef __x86_64__
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-           && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
 }
 
 static tl_tensor *with(tl_kernel_fn *kernel, tl_op op, tl_tensor **in,
@@ -67,8 +67,7 @@ static void compare_maps(tl_op op, tl_dtype dtype)
             continue;
         }
         OK(tl_cpu_map_grad(&rt.kctx, op, i, in, row->nin, y, g, y, &at));
-        OK(tl_cpu_map_grad_avx2(&rt.kctx, op, i, in, row->nin, z, g, z,
-                                &at));
+        OK(tl_cpu_map_grad_avx2(&rt.kctx, op, i, in, row->nin, z, g, z, &at));
         cr_expect(same_bits(y, z), "gradient %d of %s %s", i, row->name,
                   tl_dtype_name(dtype));
         tl_tensor_unref(g);
@@ -84,8 +83,8 @@ Test(bits, both_builds_of_elementwise_rows_agree)
 {
     for (int op = 0; op < TL_OP_COUNT && has_avx2(); op++) {
         for (int d = TL_bf16; d < TL_DTYPE_COUNT; d++) {
-            if (is_elementwise((tl_op)op)
-                && tl_op_get((tl_op)op)->types != TL_TYPES_BOOL) {
+            if (is_elementwise((tl_op)op) &&
+                tl_op_get((tl_op)op)->types != TL_TYPES_BOOL) {
                 compare_maps((tl_op)op, (tl_dtype)d);
             }
         }
@@ -200,8 +199,8 @@ static void check_threads(tl_op op, uint16_t axes)
 Test(bits, threads_do_not_change_elementwise_rows)
 {
     for (int op = 0; op < TL_OP_COUNT; op++) {
-        if (is_elementwise((tl_op)op)
-            && tl_op_get((tl_op)op)->types != TL_TYPES_BOOL) {
+        if (is_elementwise((tl_op)op) &&
+            tl_op_get((tl_op)op)->types != TL_TYPES_BOOL) {
             check_threads((tl_op)op, 0);
         }
     }

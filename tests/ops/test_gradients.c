@@ -13,7 +13,7 @@ TestSuite(gradients, .init = rt_setup, .fini = rt_teardown, .timeout = 120);
 typedef struct subject {
     tl_op op;
     tl_attrs at;
-    arrangement how; /* by views of the inputs, inside */
+    arrangement how;      /* by views of the inputs, inside */
     tl_tensor *condition; /* of where */
 } subject;
 
@@ -309,10 +309,9 @@ Test(gradients, kinks_give_zero)
     expect_gradient(TL_OP_logsumexp, &whole, 2,
                     VALUES(-(double)INFINITY, -(double)INFINITY),
                     VALUES(0, 0));
-    expect_gradient(TL_OP_logsumexp, &whole, 2,
-                    VALUES(-(double)INFINITY, 1), VALUES(0, 1));
-    expect_gradient(TL_OP_sigmoid, NULL, 2, VALUES(-200, 0),
-                    VALUES(0, 0.25));
+    expect_gradient(TL_OP_logsumexp, &whole, 2, VALUES(-(double)INFINITY, 1),
+                    VALUES(0, 1));
+    expect_gradient(TL_OP_sigmoid, NULL, 2, VALUES(-200, 0), VALUES(0, 0.25));
 }
 
 Test(gradients, ties_of_a_whole_reduction_share_and_an_axis_takes_the_first)
@@ -333,10 +332,9 @@ Test(gradients, products_with_zeros)
 
     expect_gradient(TL_OP_prod, &whole, 4, VALUES(2, 0, 3, 4),
                     VALUES(0, 24, 0, 0));
-    expect_gradient(TL_OP_prod, &whole, 3, VALUES(0, 0, 3),
-                    VALUES(0, 0, 0));
-    expect_gradient(TL_OP_cumprod, &(tl_attrs){.axis = 0}, 3,
-                    VALUES(2, 0, 3), VALUES(1, 8, 0));
+    expect_gradient(TL_OP_prod, &whole, 3, VALUES(0, 0, 3), VALUES(0, 0, 0));
+    expect_gradient(TL_OP_cumprod, &(tl_attrs){.axis = 0}, 3, VALUES(2, 0, 3),
+                    VALUES(1, 8, 0));
 }
 
 /* d/d a and d/d b of a * b at one element, with the given upstream. */
@@ -412,10 +410,14 @@ Test(gradients, fused_and_emitted_gradients_have_the_same_bits)
         for (int i = 0; i < row->nin; i++) {
             tl_apply_emit e;
             tl_node dx[3];
-            tl_grad_in gi = {.op = (tl_op)op, .at = &at,
-                             .in = (tl_node *)in, .nin = row->nin,
-                             .out = (tl_node *)&y, .nout = 1,
-                             .g = (tl_node *)&g, .want = want};
+            tl_grad_in gi = {.op = (tl_op)op,
+                             .at = &at,
+                             .in = (tl_node *)in,
+                             .nin = row->nin,
+                             .out = (tl_node *)&y,
+                             .nout = 1,
+                             .g = (tl_node *)&g,
+                             .want = want};
             tl_tensor *fused;
 
             if (tl_op_grad_is_zero((tl_op)op, i)) {

@@ -23,8 +23,10 @@ static tl_tensor *make_by(tl_op op, const tl_attrs *at)
 
 Test(draws, key_survives_the_attributes)
 {
-    tl_rng_key key = {.seed = UINT64_MAX - 3, .draw = 1ull << 60,
-                      .stream = 2, .sub = 0xfffffffe};
+    tl_rng_key key = {.seed = UINT64_MAX - 3,
+                      .draw = 1ull << 60,
+                      .stream = 2,
+                      .sub = 0xfffffffe};
     tl_attrs at;
     tl_rng_key back;
 
@@ -196,8 +198,7 @@ Test(draws, nothing_to_draw_from_is_an_error)
     cr_expect_neq(tl_apply_borrowed(&rt, TL_OP_randint, NULL, 0, &at, &t),
                   TL_OK);
     cr_expect_eq(diag.last->code, TL_E0416);
-    cr_expect_str_eq(said(),
-                     "`randint` from 2 to below 2: nothing to draw");
+    cr_expect_str_eq(said(), "`randint` from 2 to below 2: nothing to draw");
     tl_diag_clear(&diag);
 }
 
@@ -264,8 +265,8 @@ Test(draws, dropout_scales_what_it_keeps)
         at.f[0] = 0.25;
         y = run(TL_OP_dropout, &x, 1, &at);
         for (int64_t i = 0; i < y->numel; i++) {
-            cr_assert(tl_tensor_get_f(y, i) == 0
-                      || tl_tensor_get_f(y, i) == 4);
+            cr_assert(tl_tensor_get_f(y, i) == 0 ||
+                      tl_tensor_get_f(y, i) == 4);
             kept += tl_tensor_get_f(y, i) != 0;
         }
         cr_expect_float_eq((double)kept / 20000, 0.75, 0.013);
@@ -288,9 +289,8 @@ Test(draws, masks_do_not_depend_on_layout)
     at.f[0] = 0.5;
     for (int how = 0; how < ARRANGEMENTS; how++) {
         tl_tensor *x = points(TL_f32, 2, DIMS(30, 41), TL_DOM_POS, 2);
-        tl_tensor *z = arranged(points(TL_f32, 2, DIMS(30, 41), TL_DOM_POS,
-                                       2),
-                                (arrangement)how);
+        tl_tensor *z = arranged(
+            points(TL_f32, 2, DIMS(30, 41), TL_DOM_POS, 2), (arrangement)how);
         tl_tensor *a = run(TL_OP_dropout, &x, 1, &at);
         tl_tensor *b = run(TL_OP_dropout, &z, 1, &at);
 
@@ -314,8 +314,8 @@ static tl_tensor *weighted(tl_tensor *w, int64_t count, bool again)
 
 Test(draws, classes_come_as_often_as_their_weights_say)
 {
-    tl_tensor *w = make(TL_f32, 2, DIMS(2, 4),
-                        VALUES(1, 0, 2, 5, 0, 0, 3, 0)),
+    tl_tensor *w =
+                  make(TL_f32, 2, DIMS(2, 4), VALUES(1, 0, 2, 5, 0, 0, 3, 0)),
               *t = weighted(w, 20000, true);
     int64_t seen[2][4] = {{0}};
 
@@ -363,10 +363,11 @@ Test(draws, weights_that_cannot_be_drawn_from)
         bool again;
         const char *message;
     } cases[] = {
-        {{1, -1, 0}, 1, true,
-         "weights of row 0 are not all finite and >= 0"},
+        {{1, -1, 0}, 1, true, "weights of row 0 are not all finite and >= 0"},
         {{0, 0, 0}, 1, true, "weights of row 0 are all 0"},
-        {{1, 0, 1}, 3, false,
+        {{1, 0, 1},
+         3,
+         false,
          "3 draws from the 2 classes of row 0 that have weight"},
     };
 
@@ -375,9 +376,8 @@ Test(draws, weights_that_cannot_be_drawn_from)
         tl_attrs at = drawn(TL_f32, cases[i].count, 12);
 
         at.flag = cases[i].again;
-        cr_expect_neq(tl_apply_borrowed(&rt, TL_OP_multinomial, &w, 1, &at,
-                                        &t),
-                      TL_OK);
+        cr_expect_neq(
+            tl_apply_borrowed(&rt, TL_OP_multinomial, &w, 1, &at, &t), TL_OK);
         cr_expect_eq(diag.last->code, TL_E0414);
         cr_expect_str_eq(said(), cases[i].message);
         tl_diag_clear(&diag);
@@ -418,8 +418,8 @@ Test(draws, creators_of_every_dtype)
 
 Test(draws, eye_of_any_shape)
 {
-    static const int64_t sizes[][2] = {{0, 3}, {3, 0},    {1, 1},    {5, 2},
-                                       {2, 5}, {70, 33},  {33, 70},  {600, 1},
+    static const int64_t sizes[][2] = {{0, 3},   {3, 0},   {1, 1},   {5, 2},
+                                       {2, 5},   {70, 33}, {33, 70}, {600, 1},
                                        {1, 600}, {40, 40}};
 
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {

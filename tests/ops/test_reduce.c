@@ -72,7 +72,9 @@ static moments plain_moments(const float *x, int64_t n)
 
 static const int64_t lengths[] = {1,   15,  16,  17,   255,  256,   257,
                                   511, 512, 513, 1000, 1281, 70000, 140001};
-enum { NLENGTHS = sizeof lengths / sizeof *lengths };
+enum {
+    NLENGTHS = sizeof lengths / sizeof *lengths
+};
 
 /* x[n] in one of `width` columns of [n, width], reduced over axis 0: the
  * elements of a result are neighbours, or rows apart. */
@@ -149,9 +151,8 @@ static void check_layouts(tl_op op, tl_dtype dtype, int rank,
         at.axes = (uint16_t)axes;
         y = run(op, &x, 1, &at);
         for (int how = 1; how < ARRANGEMENTS; how++) {
-            tl_tensor *other =
-                arranged(points(dtype, rank, size, TL_DOM_ANY, 8),
-                         (arrangement)how);
+            tl_tensor *other = arranged(
+                points(dtype, rank, size, TL_DOM_ANY, 8), (arrangement)how);
             tl_tensor *z = run(op, &other, 1, &at);
 
             cr_assert(same_bits(y, z), "%s %s, axes %d, arrangement %d",
@@ -220,8 +221,7 @@ Test(reduce, half_precision_accumulates_in_float)
 
 Test(reduce, integers_widen_and_their_mean_is_exact)
 {
-    cr_expect_eq(whole(TL_OP_mean, TL_i32, 2,
-                       VALUES(2147483647, 2147483647)),
+    cr_expect_eq(whole(TL_OP_mean, TL_i32, 2, VALUES(2147483647, 2147483647)),
                  (double)2147483647.0f);
     cr_expect_eq(of_equal(TL_OP_sum, TL_i8, 1000, 100), 100000);
     cr_expect_eq(whole(TL_OP_prod, TL_u8, 3, VALUES(200, 200, 2)), 80000);
@@ -239,12 +239,11 @@ Test(reduce, variance_is_stable)
 
 Test(reduce, norms_neither_overflow_nor_vanish)
 {
-    cr_expect_float_eq(whole(TL_OP_norm, TL_f32, 2, VALUES(1e20, 1e20))
-                           / 1e20,
+    cr_expect_float_eq(whole(TL_OP_norm, TL_f32, 2, VALUES(1e20, 1e20)) /
+                           1e20,
                        1.41421356, 1e-7);
-    cr_expect_float_eq(whole(TL_OP_norm, TL_f32, 2, VALUES(3e-30, 4e-30))
-                           * 1e30,
-                       5, 1e-6);
+    cr_expect_float_eq(
+        whole(TL_OP_norm, TL_f32, 2, VALUES(3e-30, 4e-30)) * 1e30, 5, 1e-6);
     cr_expect_eq(whole(TL_OP_norm, TL_f32, 2, VALUES(0, 0)), 0);
 }
 
@@ -257,8 +256,8 @@ Test(reduce, logsumexp_at_its_ends)
     cr_expect_eq(whole(TL_OP_logsumexp, TL_f32, 2, VALUES(inf, 1)), inf);
     cr_expect_float_eq(whole(TL_OP_logsumexp, TL_f64, 2, VALUES(1000, 1000)),
                        1000.6931471805599, 1e-12);
-    cr_expect(isnan(whole(TL_OP_logsumexp, TL_f32, 2,
-                          VALUES((double)NAN, -inf))));
+    cr_expect(
+        isnan(whole(TL_OP_logsumexp, TL_f32, 2, VALUES((double)NAN, -inf))));
 }
 
 Test(reduce, extrema_and_their_places)

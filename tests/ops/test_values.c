@@ -102,8 +102,8 @@ static void check_values(tl_op op, tl_dtype dtype, tl_arena *arena)
         if (y->dtype == TL_u8) { /* wraps */
             want -= 256 * floor(want / 256);
         }
-        cr_assert(fabs(got - want)
-                      <= tolerance(y->dtype) * fmax(1, fabs(want)),
+        cr_assert(fabs(got - want) <=
+                      tolerance(y->dtype) * fmax(1, fabs(want)),
                   "%s %s: f(%g, %g) is %.9g, not %.9g", row->name,
                   tl_dtype_name(dtype), tl_tensor_get_f(in[0], i),
                   row->nin > 1 ? tl_tensor_get_f(in[1], i) : 0, got, want);
@@ -150,8 +150,8 @@ static void check_layouts(tl_op op, tl_dtype dtype, int rank,
             other[i] = arranged(other[i], (arrangement)(i == 0 ? a : b));
         }
         z = run(op, other, row->nin, &at);
-        cr_assert(same_bits(y, z), "%s %s, arrangements %d and %d",
-                  row->name, tl_dtype_name(dtype), a, b);
+        cr_assert(same_bits(y, z), "%s %s, arrangements %d and %d", row->name,
+                  tl_dtype_name(dtype), a, b);
         tl_tensor_unref(z);
         unref_all(other, row->nin);
     }
@@ -214,10 +214,8 @@ Test(values, size_1_and_missing_axes_stretch)
         check_broadcast(t, 0, NULL, 2, DIMS(3, 4), 2, DIMS(3, 4));
         check_broadcast(t, 2, DIMS(3, 1), 2, DIMS(1, 4), 2, DIMS(3, 4));
         check_broadcast(t, 2, DIMS(300, 1), 2, DIMS(1, 7), 2, DIMS(300, 7));
-        check_broadcast(t, 2, DIMS(7, 1), 2, DIMS(7, 5000), 2,
-                        DIMS(7, 5000));
-        check_broadcast(t, 1, DIMS(5000), 2, DIMS(7, 5000), 2,
-                        DIMS(7, 5000));
+        check_broadcast(t, 2, DIMS(7, 1), 2, DIMS(7, 5000), 2, DIMS(7, 5000));
+        check_broadcast(t, 1, DIMS(5000), 2, DIMS(7, 5000), 2, DIMS(7, 5000));
         check_broadcast(t, 3, DIMS(2, 1, 3), 3, DIMS(1, 5, 3), 3,
                         DIMS(2, 5, 3));
         check_broadcast(t, 2, DIMS(0, 1), 2, DIMS(1, 4), 2, DIMS(0, 4));
@@ -241,9 +239,9 @@ static double value_of(tl_op op, tl_dtype dtype, double a, double b)
 
 Test(values, quotients_and_remainders_round_down)
 {
-    static const double cases[][4] = {
-        {7, 2, 3, 1}, {-7, 2, -4, 1}, {7, -2, -4, -1}, {-7, -2, 3, -1},
-        {6, 3, 2, 0}, {-6, 3, -2, 0}};
+    static const double cases[][4] = {{7, 2, 3, 1},    {-7, 2, -4, 1},
+                                      {7, -2, -4, -1}, {-7, -2, 3, -1},
+                                      {6, 3, 2, 0},    {-6, 3, -2, 0}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int d = TL_i8; d < TL_DTYPE_COUNT; d++) {
@@ -390,8 +388,8 @@ Test(values, casts_convert_between_all_dtypes)
     for (int from = 0; from < TL_DTYPE_COUNT; from++) {
         for (int to = 0; to < TL_DTYPE_COUNT; to++) {
             for (int how = 0; how < ARRANGEMENTS; how++) {
-                tl_tensor *x = arranged(make((tl_dtype)from, 2, DIMS(2, 3), v),
-                                        (arrangement)how);
+                tl_tensor *x = arranged(
+                    make((tl_dtype)from, 2, DIMS(2, 3), v), (arrangement)how);
                 tl_tensor *y = cast_to((tl_dtype)to, x);
 
                 for (int64_t i = 0; i < 6; i++) {

@@ -53,7 +53,9 @@ static float reciprocal_root(float x)
 }
 
 /* Blocks of inputs keep the loops that gcc vectorises. */
-enum { BLOCK = 1024 };
+enum {
+    BLOCK = 1024
+};
 
 #define UNARY(X)                                                             \
     X(exp, tl_exp_f32, exp)                                                  \
@@ -93,9 +95,10 @@ static const struct {
     double (*ref)(double);
 } functions[] = {
 #define ROW(name, fn, ref) {#name, loop_##name, ref},
-    UNARY(ROW)
+    UNARY(ROW)};
+enum {
+    NFUNCTIONS = sizeof functions / sizeof *functions
 };
-enum { NFUNCTIONS = sizeof functions / sizeof *functions };
 
 /* |got - want| in ulps of the float nearest to `want`. */
 static double error_in_ulps(float got, double want)
@@ -110,15 +113,15 @@ static double error_in_ulps(float got, double want)
         return signbit(got) == signbit(nearest) ? 0 : (double)INFINITY;
     }
     if (isinf(got) || isinf(nearest)) { /* the largest float is 1 ulp away */
-        bool close = fabsf(got) >= 0x1.fffffcp127f
-                     && fabsf(nearest) >= 0x1.fffffcp127f
-                     && signbit(got) == signbit(nearest);
+        bool close = fabsf(got) >= 0x1.fffffcp127f &&
+                     fabsf(nearest) >= 0x1.fffffcp127f &&
+                     signbit(got) == signbit(nearest);
 
         return got == nearest ? 0 : close ? 1 : (double)INFINITY;
     }
     (void)frexp(want, &exponent);
-    return fabs((double)got - want)
-           / ldexp(1, exponent < -125 ? -149 : exponent - 24);
+    return fabs((double)got - want) /
+           ldexp(1, exponent < -125 ? -149 : exponent - 24);
 }
 
 static double pow_error(float got, float a, float b)
@@ -150,7 +153,9 @@ static const struct {
     {"pow", tl_pow_f32, pow_error},
     {"logaddexp", tl_logaddexp_f32, logaddexp_error},
 };
-enum { NPAIRS = sizeof pairs / sizeof *pairs };
+enum {
+    NPAIRS = sizeof pairs / sizeof *pairs
+};
 
 typedef struct worst {
     double error;
@@ -174,9 +179,9 @@ static void look(int which, const float *x, worst *w)
 
 static bool check(int which, uint32_t step)
 {
-    float x[BLOCK] = {0,        -0.0f,     INFINITY,   -INFINITY, NAN,
-                      0x1p-149f, -0x1p-149f, 0x1p-126f, 1,        -1,
-                      0.5,      -0.5,      0x1.8p127f, -0x1.8p127f};
+    float x[BLOCK] = {0,         -0.0f,      INFINITY,   -INFINITY,  NAN,
+                      0x1p-149f, -0x1p-149f, 0x1p-126f,  1,          -1,
+                      0.5,       -0.5,       0x1.8p127f, -0x1.8p127f};
     worst w = {0, 0};
 
     look(which, x, &w);
@@ -205,9 +210,11 @@ static uint32_t random_word(void)
 static bool check_pairs(int which, int64_t n)
 {
     float a = 0, b = 0, at[2] = {0, 0};
-    static const float special[] = {0,  -0.0f, 1,    -1,   INFINITY, -INFINITY,
-                                    2,  3,     0.5f, -2.5, NAN,      1e-40f};
-    enum { NSPECIAL = sizeof special / sizeof *special };
+    static const float special[] = {0, -0.0f, 1,    -1,   INFINITY, -INFINITY,
+                                    2, 3,     0.5f, -2.5, NAN,      1e-40f};
+    enum {
+        NSPECIAL = sizeof special / sizeof *special
+    };
     double most = 0;
 
     for (int64_t i = 0; i < n; i++) {

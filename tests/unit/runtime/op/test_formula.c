@@ -55,10 +55,8 @@ Test(formula, prints_with_fewest_parentheses)
 
 Test(formula, printed_text_of_every_row_reads_back_with_the_same_value)
 {
-    tl_formula_env env = {.in = {0.7, 1.3, -0.4},
-                          .y = 0.6,
-                          .g = 1.1,
-                          .p = {0.2, 0.9}};
+    tl_formula_env env = {
+        .in = {0.7, 1.3, -0.4}, .y = 0.6, .g = 1.1, .p = {0.2, 0.9}};
     tl_buf buf;
 
     tl_buf_init(&buf);
@@ -217,8 +215,8 @@ static void check_gradient(const tl_op_info *row, int which)
         lo = hi = env;
         lo.in[which] -= h;
         hi.in[which] += h;
-        slope = (tl_formula_eval(value, &hi) - tl_formula_eval(value, &lo))
-                / (2 * h);
+        slope = (tl_formula_eval(value, &hi) - tl_formula_eval(value, &lo)) /
+                (2 * h);
         cr_assert(fabs(got - slope) <= 1e-6 * (1 + fabs(slope)),
                   "%s, input %d at %g, %g: %.17g, slope %.17g", row->name,
                   which, env.in[0], env.in[1], got, slope);
@@ -231,9 +229,9 @@ Test(formula, gradient_of_every_row_is_the_derivative_of_its_value)
         const tl_op_info *row = tl_op_get((tl_op)op);
 
         for (int i = 0; i < row->nin && row->cls == TL_CLASS_MAP; i++) {
-            bool steps = op == TL_OP_floor || op == TL_OP_ceil
-                         || op == TL_OP_round || op == TL_OP_floordiv
-                         || op == TL_OP_mod || op == TL_OP_sign;
+            bool steps = op == TL_OP_floor || op == TL_OP_ceil ||
+                         op == TL_OP_round || op == TL_OP_floordiv ||
+                         op == TL_OP_mod || op == TL_OP_sign;
 
             if (!steps && (row->bool_in >> i & 1) == 0) {
                 check_gradient(row, i);
