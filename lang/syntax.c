@@ -258,6 +258,45 @@ static bool report_condition(tl_parser *ps, int found)
     return true;
 }
 
+/* `@compile` before a statement that is no definition. */
+static bool report_annotated(tl_parser *ps, int found, const int *wanted,
+                             int n)
+{
+    tl_buf message;
+
+    if (!wants(wanted, n, T_FN) || !wants(wanted, n, T_RECORD) ||
+        !wants(wanted, n, '@') || wants(wanted, n, T_INT)) {
+        return false;
+    }
+    tl_buf_init(&message);
+    put_found(ps, found, &message);
+    tl_parse_error(ps, TL_E0217, ps->prev.span,
+                   "an annotation needs a function, found %s",
+                   tl_buf_str(&message));
+    tl_buf_fini(&message);
+    tl_parse_help(ps, "it stands on the line before `fn name(...)`");
+    return true;
+}
+
+/* `elif`, `else`, `catch`, `backward` behind nothing that they go on with. */
+static bool report_orphan(tl_parser *ps, int found)
+{
+    const char *before = found == T_ELIF || found == T_ELSE ? "if"
+                         : found == T_CATCH                 ? "try"
+                         : found == T_BACKWARD              ? "fn"
+                                                            : NULL;
+
+    if (before == NULL || ps->prev.span.start != ps->first.span.start) {
+        return false;
+    }
+    tl_parse_error(ps, TL_E0116, ps->prev.span,
+                   "%s stands alone: wanted `%s` before it",
+                   tl_token_text(found), before);
+    tl_parse_help(ps, "it goes on with a `%s` of the same indentation, right "
+                      "behind its block", before);
+    return true;
+}
+
 static void report_plain(tl_parser *ps, int found, const int *wanted, int n)
 {
     list l = {.n = 0};
@@ -277,6 +316,16 @@ static void report_plain(tl_parser *ps, int found, const int *wanted, int n)
     }
 }
 
+/* Has the scanner reported this very token? */
+static bool is_reported(const tl_parser *ps)
+{
+    const tl_diag_item *last = ps->diag->last;
+
+    return ps->reported && last != NULL &&
+           last->span.file == ps->prev.span.file &&
+           last->span.start == ps->prev.span.start;
+}
+
 void tl_syntax_error(tl_parser *ps, int found, const int *wanted, int nwanted)
 {
     bool at_end = found == 0 || (found == T_DEDENT && ps->prev.i == 1);
@@ -291,10 +340,16 @@ void tl_syntax_error(tl_parser *ps, int found, const int *wanted, int nwanted)
     if (ps->stop || ps->quiet_line) {
         return;
     }
+    if (is_reported(ps)) {
+        ps->quiet_line = true;
+        return;
+    }
     if (!tl_habit_syntax(ps, found, ps->prev.span) &&
         !report_keyword(ps, found, wanted, nwanted) &&
         !report_block(ps, found, wanted, nwanted) &&
-        !report_condition(ps, found)) {
+        !report_condition(ps, found) &&
+        !report_annotated(ps, found, wanted, nwanted) &&
+        !report_orphan(ps, found)) {
         report_plain(ps, found, wanted, nwanted);
     }
     ps->quiet_line = true;
