@@ -13,6 +13,7 @@
 #include "interp/format.h"
 #include "interp/free.h"
 #include "interp/shape.h"
+#include "lang/lint.h"
 #include "runtime/base/mem.h"
 
 #define STACK_RESERVE (256 * 1024) /* for kernels and for reporting */
@@ -54,21 +55,45 @@ tl_status tl_eval_init(tl_eval *ev, tl_rt *rt, tl_lang *lang,
     return tl_shape_cache_init(ev);
 }
 
-void tl_eval_fini(tl_eval *ev)
+/* Every import of a namespace that is not in the list from `keep` on. */
+static void forget_imports(tl_eval *ev, const tl_namespace *keep)
+{
+    for (size_t i = 0; i < ev->imports.len; i++) {
+        const tl_map_entry *e = &ev->imports.entries[i];
+        const tl_namespace *ns = keep;
+
+        while (ns != NULL && ns != e->value) {
+            ns = ns->next;
+        }
+        if (ns == NULL && e->key != NULL) {
+            tl_map_remove(&ev->imports, e->key);
+        }
+    }
+}
+
+void tl_eval_reset(tl_eval *ev, tl_namespace *keep)
 {
     tl_drop(&ev->ret);
-    for (tl_namespace *ns = ev->all_ns; ns != NULL; ns = ns->next) {
+    forget_imports(ev, keep);
+    for (tl_namespace *ns = ev->all_ns; ns != keep; ns = ns->next) {
         tl_unref_all(ns->slots, ns->nslots);
         tl_free(ns->slots);
         ns->slots = NULL;
         ns->nslots = 0;
     }
-    while (ev->all_ns != NULL) {
+    while (ev->all_ns != keep) {
         tl_namespace *ns = ev->all_ns;
 
         ev->all_ns = ns->next;
         tl_unref(tl_obj_value_take(ns));
     }
+    ev->main_ns = NULL;
+    tl_shape_cache_clear(ev);
+}
+
+void tl_eval_fini(tl_eval *ev)
+{
+    tl_eval_reset(ev, NULL);
     tl_map_fini(&ev->imports);
     tl_shape_cache_fini(ev);
     tl_slots_fini(ev);
@@ -180,6 +205,7 @@ static tl_status load_unit(tl_eval *ev, tl_namespace *ns, const char *name,
             tl_unit_free(unit);
             return st;
         }
+        tl_lint(unit, ev->diag);
     }
     *out = unit;
     return keep_unit(ev, ns, unit);
