@@ -205,7 +205,9 @@ static tl_status load_unit(tl_eval *ev, tl_namespace *ns, const char *name,
             tl_unit_free(unit);
             return st;
         }
-        tl_lint(unit, ev->diag);
+        if (!entry) { /* what is typed at a prompt is shown, not lost */
+            tl_lint(unit, ev->diag);
+        }
     }
     *out = unit;
     return keep_unit(ev, ns, unit);
