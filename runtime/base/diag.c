@@ -79,12 +79,10 @@ void tl_diag_fini(tl_diag *diag)
 
 void tl_diag_clear(tl_diag *diag)
 {
-    tl_sources *sources = diag->sources;
-    bool muted = diag->muted;
-
-    tl_diag_fini(diag);
-    tl_diag_init(diag, sources);
-    diag->muted = muted;
+    tl_arena_fini(&diag->arena);
+    tl_arena_init(&diag->arena);
+    diag->first = diag->last = NULL;
+    diag->nerrors = diag->nwarnings = 0;
 }
 
 /* Take `item` out of the list; it need not be in it. */
@@ -191,10 +189,34 @@ tl_status tl_fail_memory(tl_diag *diag, const char *what, size_t bytes)
                    bytes);
 }
 
+/* Was this warning given for this place before?  From now on it was. */
+static bool warned_before(tl_diag *diag, tl_code code, tl_span span)
+{
+    const size_t cap = sizeof(diag->warned) / sizeof(diag->warned[0]);
+    size_t n = diag->nwarned < cap ? diag->nwarned : cap;
+
+    for (size_t i = 0; i < n; i++) {
+        if (diag->warned[i].code == code &&
+            diag->warned[i].span.file == span.file &&
+            diag->warned[i].span.start == span.start &&
+            diag->warned[i].span.end == span.end) {
+            return true;
+        }
+    }
+    diag->warned[diag->nwarned % cap].code = code;
+    diag->warned[diag->nwarned % cap].span = span;
+    diag->nwarned++;
+    return false;
+}
+
 void tl_warn(tl_diag *diag, tl_code code, tl_span span, const char *fmt, ...)
 {
     va_list ap;
 
+    if (diag && !diag->muted && span.file != 0 &&
+        warned_before(diag, code, span)) {
+        return;
+    }
     va_start(ap, fmt);
     report(diag, code, span, fmt, ap);
     va_end(ap);
@@ -233,8 +255,14 @@ void tl_diag_at(tl_diag *diag, tl_span span)
 {
     tl_diag_item *item = newest(diag);
 
-    if (item && item->span.file == 0) {
-        item->span = span;
+    if (!item || item->span.file != 0) {
+        return;
+    }
+    item->span = span;
+    if (item->severity == TL_SEV_WARNING && span.file != 0 &&
+        warned_before(diag, item->code, span)) {
+        unlink_item(diag, item);
+        diag->nwarnings--;
     }
 }
 

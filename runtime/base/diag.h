@@ -116,6 +116,11 @@ typedef struct tl_diag {
     tl_diag_item spare; /* used when the arena is out of memory */
     char spare_text[256];
     bool muted; /* speculative work: count, keep nothing */
+    struct {    /* warnings given, to give each once a place */
+        tl_code code;
+        tl_span span;
+    } warned[64]; /* a ring; outlives tl_diag_clear */
+    size_t nwarned;
 } tl_diag;
 
 void tl_diag_init(tl_diag *diag, tl_sources *sources);
@@ -136,7 +141,7 @@ tl_status tl_fail_at(tl_diag *diag, tl_code code, tl_span span,
 /* "out of memory: `what` needs N bytes" (E0607); needs no memory itself. */
 tl_status tl_fail_memory(tl_diag *diag, const char *what, size_t bytes);
 
-/* A warning (a W row); the program goes on. */
+/* A warning (a W row), once for each place; the program goes on. */
 void tl_warn(tl_diag *diag, tl_code code, tl_span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
