@@ -8,6 +8,7 @@
 #include "interp/free.h"
 #include "interp/record.h"
 #include "interp/tree.h"
+#include "lang/habits.h"
 
 const tl_funcdef *tl_class_method(const tl_class *cls, const tl_sym *name)
 {
@@ -63,6 +64,8 @@ static tl_status transpose(tl_eval *ev, tl_value v, const tl_ttype *type,
     v = tl_ref(v);
     return tl_eval_op(ev, TL_OP_permute, &v, 1, &at, out);
 }
+
+static const char *const tensor_attrs[] = {"shape", "size", "dtype", "T"};
 
 /* shape, size, dtype, T.  *mine is false for other names. */
 static tl_status tensor_attr(tl_eval *ev, tl_value v, const char *name,
@@ -165,32 +168,6 @@ static tl_status bound_builtin(tl_eval *ev, tl_value v, const tl_builtin *b,
     return TL_OK;
 }
 
-/* Habits of PyTorch that the parser can't see. */
-static const struct {
-    const char *name, *help;
-} habits[] = {
-    {"backward", "`g = grad loss wrt net:` differentiates a block"},
-    {"grad", "`g = grad loss wrt x:` gives the gradient as a value"},
-    {"to", "`f32(x)` casts; `with device(...)` places"},
-    {"cuda", "`with device(\"cuda:0\"):`"},
-    {"cpu", "values come to the host by themselves"},
-    {"detach", "`stop(x)`"},
-    {"item", "`float(x)`, `int(x)`, `bool(x)`"},
-    {"view", "`reshape(x, ...)`"},
-    {"numpy", "`save(\"x.npy\", x)` exchanges files"},
-    {"requires_grad", "only float tensors have gradients; name the target: "
-                      "`g = grad loss wrt x:`"},
-    {"zero_grad", "gradients are values: there is nothing to clear"},
-    {"train", "a module trains inside `grad ... wrt net:`; else "
-              "`with mode(\"train\", net):`"},
-    {"eval", "outside `grad` a module is in eval mode; else "
-             "`with mode(\"eval\", net):`"},
-    {"parameters", "`params(net)`"},
-    {"state_dict", "`params(net)`, or `save(path, net)`"},
-    {"add_", "values do not change in place: `x = x + y`"},
-    {"item_", ""},
-};
-
 static tl_status no_attr(tl_eval *ev, tl_value v, const tl_sym *name)
 {
     size_t n = 0;
@@ -198,15 +175,16 @@ static tl_status no_attr(tl_eval *ev, tl_value v, const tl_sym *name)
     tl_status st = tl_fail(ev->diag, TL_E0211, "%s has no `%s`",
                            tl_value_type_str(v).s, name->text);
 
-    for (size_t i = 0; i < sizeof(habits) / sizeof(*habits); i++) {
-        if (tl_is_tensor(v) && strcmp(habits[i].name, name->text) == 0) {
-            tl_diag_help(ev->diag, "%s", habits[i].help);
-            return st;
-        }
-    }
+    const char *habit = tl_is_tensor(v) ? tl_habit_attr(name->text) : NULL;
     const char *near = tl_nearest(name->text, names, n);
 
-    if (near != NULL) {
+    if (near == NULL && tl_is_tensor(v)) {
+        near = tl_nearest(name->text, tensor_attrs,
+                          sizeof(tensor_attrs) / sizeof(*tensor_attrs));
+    }
+    if (habit != NULL) {
+        tl_diag_help(ev->diag, "%s", habit);
+    } else if (near != NULL) {
         tl_diag_help(ev->diag, "%s", near);
     }
     return st;

@@ -3,6 +3,7 @@
 #include "interp/call.h"
 #include "interp/dict.h"
 #include "interp/eval_impl.h"
+#include "lang/habits.h"
 #include "runtime/base/mem.h"
 
 /* "f(x, axis = 0)" for the notes of call errors. */
@@ -98,7 +99,9 @@ static tl_status unknown_keyword(tl_eval *ev, const tl_funcdef *fn,
                               name->text);
     const char *near = tl_nearest(name->text, names, n);
 
-    if (near != NULL) {
+    if (tl_habit_argument(name->text) != NULL) {
+        tl_diag_help(ev->diag, "%s", tl_habit_argument(name->text));
+    } else if (near != NULL) {
         tl_diag_help(ev->diag, "%s", near);
     } else {
         signature_note(ev, fn);

@@ -8,6 +8,7 @@
 
 #include "interp/builtin.h"
 #include "interp/dict.h"
+#include "lang/habits.h"
 
 /* ---- messages ---------------------------------------------------------- */
 
@@ -68,7 +69,9 @@ static tl_status unknown_keyword(tl_eval *ev, const tl_signature *sig,
     (void)tl_fail_at(ev->diag, TL_E0205, keyword_span(args, k),
                      "`%s` has no parameter `%s`", name,
                      args->names[k]->text);
-    if (near != NULL) {
+    if (tl_habit_argument(args->names[k]->text) != NULL) {
+        tl_diag_help(ev->diag, "%s", tl_habit_argument(args->names[k]->text));
+    } else if (near != NULL) {
         tl_diag_help(ev->diag, "%s", near);
     } else {
         note_signature(ev, sig, name, self);

@@ -60,6 +60,7 @@ static const row names[] = {
     {"int32", "write `i32`"},
     {"uint8", "write `u8`"},
     {"string", "write `str`"},
+    {"compile", "mark the function: `@compile` on the line before `fn`"},
 };
 
 const char *tl_habit_name(const char *name)
@@ -72,6 +73,8 @@ const char *tl_habit_name(const char *name)
 #define MODE_FORM                                                            \
     "a module is in training mode inside `grad ... wrt` of it; "             \
     "`with mode(\"eval\", net):` overrides"
+
+#define IN_PLACE "values do not change in place: "
 
 static const row attributes[] = {
     {"backward", GRAD_FORM},
@@ -86,7 +89,7 @@ static const row attributes[] = {
     {"cpu", DEVICE_FORM},
     {"train", MODE_FORM},
     {"eval", MODE_FORM},
-    {"item", "write `float(x)` or `int(x)`"},
+    {"item", "write `float(x)`, `int(x)` or `bool(x)`"},
     {"numpy", "values print and save as they are; `save(path, {\"x\": x})`"},
     {"tolist", "write `list(x)`"},
     {"view", "write `reshape`"},
@@ -100,12 +103,33 @@ static const row attributes[] = {
     {"load_state_dict", "write `net.load(path)`"},
     {"parameters", "pass the module itself: `optim.AdamW(net)`"},
     {"named_parameters", "write `params(net).items()`"},
+    {"as_strided", "layout is not visible: slices, `reshape` and `permute` "
+                   "make views"},
+    {"copy_", IN_PLACE "`x[i] = v`"},
+    {"fill_", IN_PLACE "`x = full(x.shape, v)`, or `x[i] = v` for a part"},
+    {"zero_", IN_PLACE "`x = zeros_like(x)`"},
+    {"float", "write `f32(x)`; `float(x)` reads a tensor of one element"},
+    {"int", "write `i32(x)`; `int(x)` reads a tensor of one element"},
+    {"type", "write `f32(x)`; `x.dtype` is the dtype"},
+    {"astype", "write `f32(x)`"},
+    {"dim", "write `len(x.shape)`"},
+    {"ndim", "write `len(x.shape)`"},
+    {"numel", "write `x.size`"},
+    {"unsqueeze", "write `x[:, none]`"},
+    {"transpose", "write `x.T` for the last two axes, or `permute(x, ...)`"},
+    {"t", "write `x.T`"},
     {"register_buffer", "declare it: `buffer name: f32[d] = ...`"},
 };
 
 const char *tl_habit_attr(const char *name)
 {
-    return LOOKUP(attributes, name);
+    size_t n = strlen(name);
+    const char *help = LOOKUP(attributes, name);
+
+    if (!help && n > 1 && name[n - 1] == '_' && name[0] != '_') {
+        help = IN_PLACE "write `x = ...` without the `_`";
+    }
+    return help;
 }
 
 bool tl_habit_attr_always(const char *name)
@@ -119,6 +143,25 @@ bool tl_habit_attr_always(const char *name)
         }
     }
     return false;
+}
+
+/* Names of arguments. */
+static const row arguments[] = {
+    {"dim", "`axis`"},
+    {"dims", "`axis`"},
+    {"keepdim", "`keep`"},
+    {"keepdims", "`keep`"},
+    {"requires_grad", "`grad loss wrt x:` names what is differentiated"},
+    {"device", DEVICE_FORM},
+    {"inplace", IN_PLACE "leave it out"},
+    {"out", IN_PLACE "leave it out"},
+    {"weight_decay", "`decay`"},
+    {"batch_size", "`batch`"},
+};
+
+const char *tl_habit_argument(const char *name)
+{
+    return LOOKUP(arguments, name);
 }
 
 static const row packages[] = {

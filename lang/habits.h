@@ -24,6 +24,10 @@ const char *tl_habit_attr(const char *name);
  * these are errors whatever the receiver is. */
 bool tl_habit_attr_always(const char *name);
 
+/* The argument that is meant by the name it has in PyTorch or NumPy ("dim":
+ * "`axis`"), or NULL. */
+const char *tl_habit_argument(const char *name);
+
 /* What to write for a package of Python that is imported ("torch"), or NULL.
  */
 const char *tl_habit_import(const char *name);

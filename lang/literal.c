@@ -195,6 +195,18 @@ static int float_token(tl_parser *ps, const char *s, size_t len,
     return T_FLOAT;
 }
 
+/* What the kind of number that `s` begins like consists of. */
+static const char *number_help(const char *s, size_t len)
+{
+    char base = len > 1 && s[0] == '0' ? (char)(s[1] | 0x20) : '0';
+
+    return base == 'b'   ? "a binary number has digits 0 and 1: `0b101`"
+           : base == 'o' ? "an octal number has digits 0 to 7: `0o17`"
+           : base == 'x' ? "a hexadecimal number has digits 0 to f: `0xff`"
+                         : "numbers are written `1_000`, `1.5`, `1e-5`, "
+                           "`0xff`; a name starts with a letter";
+}
+
 int tl_literal_number(tl_parser *ps, const char *s, size_t len, tl_token *out)
 {
     bool is_float;
@@ -208,6 +220,8 @@ int tl_literal_number(tl_parser *ps, const char *s, size_t len, tl_token *out)
                        s);
         if (s[len - 1] == '.' || (is_float && s[bad] == '.')) {
             tl_parse_help(ps, "a number has one point");
+        } else {
+            tl_parse_help(ps, "%s", number_help(s, len));
         }
         return is_float ? T_FLOAT : T_INT;
     }

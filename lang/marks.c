@@ -16,7 +16,7 @@ static bool is(const tl_sym *name, const char *text)
     return strcmp(name->text, text) == 0;
 }
 
-static void help_nearest(tl_resolver *r, const char *word,
+static bool help_nearest(tl_resolver *r, const char *word,
                          const char *const *items, size_t n)
 {
     const char *near = tl_nearest(word, items, n);
@@ -24,6 +24,7 @@ static void help_nearest(tl_resolver *r, const char *word,
     if (near) {
         tl_diag_help(r->diag, "did you mean `%s`?", near);
     }
+    return near != NULL;
 }
 
 static void set_mode(tl_resolver *r, const tl_ast *value, tl_marks *marks)
@@ -153,7 +154,10 @@ static void decode(tl_resolver *r, const tl_ast_decorator *mark,
     if (!flag) {
         tl_scope_error(r, TL_E0111, mark->base.span,
                        "there is no annotation `@%s`", mark->name->text);
-        help_nearest(r, mark->name->text, known, COUNT(known));
+        if (!help_nearest(r, mark->name->text, known, COUNT(known))) {
+            tl_diag_help(r->diag, "there are `@compile`, `@checkpoint`, "
+                                  "`@no_grad` and `@main`");
+        }
         return;
     }
     if (*flag) {

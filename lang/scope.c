@@ -167,7 +167,14 @@ static void walk_grad(tl_resolver *r, tl_scope *s, tl_ast_grad *grad)
     s->grads--;
     s->loops = loops;
     s->outer_loops = outer_loops;
+    const tl_diag_item *last = r->diag->last;
+
     tl_scope_walk(r, s, grad->loss);
+    if (r->diag->last != last && grad->loss->kind == TL_AST_NAME &&
+        r->diag->last->help == NULL) {
+        tl_diag_help(r->diag, "the block assigns the loss: `%s = ...`",
+                     TL_AST(name, grad->loss)->name->text);
+    }
 }
 
 static void check_return(tl_resolver *r, const tl_scope *s, tl_span at)
