@@ -186,15 +186,14 @@ void tl_line_init(tl_eval *ev, tl_namespace *ns)
 #endif
 }
 
-char *tl_line_read(const char *prompt, bool *stopped)
+bool tl_line_terminal(void)
 {
-    volatile sig_atomic_t *flag = state.ev->rt->interrupted;
-    char *line = NULL;
+    return isatty(STDIN_FILENO) != 0;
+}
 
-    *stopped = false;
-#ifdef HAVE_EDITOR
-    line = readline(prompt);
-#else
+static char *read_plain(const char *prompt)
+{
+    char *line = NULL;
     size_t cap = 0;
 
     fputs(prompt, stdout);
@@ -203,11 +202,29 @@ char *tl_line_read(const char *prompt, bool *stopped)
 
     if (n < 0) {
         free(line); /* getline's own */
-        line = NULL;
-    } else if (n > 0 && line[n - 1] == '\n') {
+        return NULL;
+    }
+    if (n > 0 && line[n - 1] == '\n') {
         line[n - 1] = '\0';
     }
+    return line;
+}
+
+char *tl_line_read(const char *prompt, bool *stopped)
+{
+    volatile sig_atomic_t *flag = state.ev->rt->interrupted;
+    char *line;
+
+    *stopped = false;
+    if (!tl_line_terminal()) {
+        line = read_plain("");
+    } else {
+#ifdef HAVE_EDITOR
+        line = readline(prompt);
+#else
+        line = read_plain(prompt);
 #endif
+    }
     if (flag != NULL && *flag) {
         *flag = 0;
         *stopped = true;

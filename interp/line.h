@@ -9,6 +9,9 @@
 /* Completion asks `ev` for names; NULL: none. */
 void tl_line_init(tl_eval *ev, tl_namespace *ns);
 
+/* Is somebody typing?  If not, lines are read without prompt and editor. */
+bool tl_line_terminal(void);
+
 /* A line without its newline, for tl_line_free; NULL at the end of input.
  * *stopped is set when Ctrl-C was pressed: the line is to be forgotten. */
 char *tl_line_read(const char *prompt, bool *stopped);

@@ -2,7 +2,8 @@
  *
  * Lines are collected until they are a whole entry; a block ends at a blank
  * line.  An entry that fails, or is interrupted, leaves the session alive and
- * its names as they were before. */
+ * its names as they were before.  Where nobody types (input from a file or a
+ * pipe) there is no prompt, and the first error ends the session. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ typedef struct repl {
     tl_buf history; /* path, or empty: none is kept */
     const char *prompt, *more;
     bool debugging; /* in a breakpoint: `:continue` leaves */
+    int exit_code;  /* of the last entry */
 } repl;
 
 /* ---- where history is kept --------------------------------------------- */
@@ -31,7 +33,7 @@ static void history_path(repl *r)
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
     tl_buf_init(&r->history);
-    if (r->s->options.no_history) {
+    if (r->s->options.no_history || !tl_line_terminal()) {
         return;
     }
     if (own != NULL && *own != '\0') {
@@ -157,11 +159,13 @@ static void run_entry(repl *r, const char *text, size_t len)
     tl_status st = tl_eval_text(&r->s->ev, r->ns, "<repl>", text, len, &v,
                                 &incomplete);
 
-    if (st == TL_OK) {
+    if (st == TL_OK && incomplete) { /* the input has ended: say what lacks */
+        st = tl_eval_text(&r->s->ev, r->ns, "<repl>", text, len, NULL, NULL);
+    } else if (st == TL_OK) {
         st = show(r, v);
     }
     tl_unref(v);
-    tl_session_report(r->s, st);
+    r->exit_code = tl_session_report(r->s, st);
     fflush(stdout);
 }
 
@@ -274,6 +278,9 @@ static void loop(repl *r)
         entry.data[keep] = end;
         if (text[0] != ':') {
             run_entry(r, text, entry.len);
+            if (r->exit_code != 0 && !r->debugging && !tl_line_terminal()) {
+                break;
+            }
         } else if (!command(r, text)) {
             break;
         }
@@ -359,13 +366,16 @@ int tl_cmd_repl(tl_session *s, const char *file)
     if (r.history.len > 0) {
         tl_line_history_load(tl_buf_str(&r.history));
     }
-    if (!s->options.no_banner) {
+    if (!s->options.no_banner && tl_line_terminal()) {
         printf("tlang 0.1 \302\267 cpu, %d threads \302\267 :type EXPR, "
                "Ctrl-D ends\n",
                tl_threads_count(s->rt.threads));
     }
     loop(&r);
-    putchar('\n');
     tl_buf_fini(&r.history);
+    if (!tl_line_terminal()) {
+        return r.exit_code;
+    }
+    putchar('\n');
     return 0;
 }
