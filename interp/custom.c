@@ -183,6 +183,9 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
         tl_drop(&frame.slots[r->fn->saved[i]]);
         frame.slots[r->fn->saved[i]] = tl_ref(r->saved[i]);
     }
+    const tl_funcdef *around = ev->rule;
+
+    ev->rule = r->fn;
     ev->no_check++;
     st = upstream(ev, r, g, dys);
     if (st == TL_OK) {
@@ -195,6 +198,7 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
         st = check_gradient(ev, r->fn, i, grads[i], &want);
     }
     ev->no_check--;
+    ev->rule = around;
     if (st != TL_OK) {
         tl_note_frame(ev, &frame);
     }
@@ -444,8 +448,10 @@ tl_status tl_call_custom(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
 
     TL_TRY(check_captures(ev, fn));
     TL_TRY(float_params(ev, fn, ins, &nin));
+    const tl_funcdef *around = ev->rule;
     tl_status st;
 
+    ev->rule = fn;
     if (!ev->domain->has_data) {
         st = call_checked(ev, fn, ins, nin, out);
     } else if (ev->rt->tape == NULL || ev->rt->no_grad > 0) {
@@ -453,6 +459,7 @@ tl_status tl_call_custom(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
     } else {
         st = call_recorded(ev, fn, ins, nin, out);
     }
+    ev->rule = around;
     tl_unref_all(ins, (size_t)nin);
     return st;
 }

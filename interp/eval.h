@@ -81,6 +81,8 @@ struct tl_eval {
     int call_depth;
     int64_t steps;    /* statements and turns still allowed; 0: no limit */
     int constructing; /* depth of constructor calls */
+    const tl_funcdef *rule; /* innermost function with a `backward` of its own
+                             * that runs, or NULL */
     int no_check;     /* > 0: the shape pass is off (inside itself) */
     uint64_t init_ordinal; /* of the outermost constructor running */
     /* While an initialiser runs, draws come from the cell's own counter. */
@@ -116,6 +118,11 @@ struct tl_eval {
 TL_MUST_USE tl_status tl_eval_init(tl_eval *ev, tl_rt *rt, tl_lang *lang,
                                    const tl_eval_options *options);
 void tl_eval_fini(tl_eval *ev);
+
+/* Between programs, with nothing running: free the namespaces made since
+ * `keep` was the newest (ev->all_ns; NULL: all of them) with their texts, and
+ * forget what they imported and which signatures have been checked. */
+void tl_eval_reset(tl_eval *ev, tl_namespace *keep);
 
 /* ---- running units ----------------------------------------------------- */
 
