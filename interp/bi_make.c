@@ -99,6 +99,7 @@ static tl_status put_number(tl_eval *ev, tl_tensor *t, int64_t at,
                             tl_value v)
 {
     if (tl_dtype_is_float(t->dtype)) {
+        tl_eval_warn_inf(ev, tl_number_f(v), t->dtype);
         tl_tensor_set_f(t, at, tl_number_f(v));
         return TL_OK;
     }

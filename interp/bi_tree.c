@@ -1,4 +1,6 @@
 /* bi_tree.c - built-in functions on cells and trees. */
+#include <string.h>
+
 #include "interp/bi_walk.h"
 #include "interp/builtin_fns.h"
 #include "interp/domain.h"
@@ -29,8 +31,7 @@ tl_status tl_eval_cell(tl_eval *ev, const tl_ast *e, tl_value *out)
 {
     tl_value v = tl_empty();
 
-    if (e->kind == TL_AST_NAME &&
-        TL_AST(name, e)->ref.kind == TL_REF_FIELD) {
+    if (e->kind == TL_AST_NAME && TL_AST(name, e)->ref.kind == TL_REF_FIELD) {
         v = own_field(ev, TL_AST(name, e));
     } else if (e->kind == TL_AST_ATTR) {
         const tl_ast_attr *a = TL_AST(attr, e);
@@ -101,8 +102,13 @@ tl_status tl_bi_select(tl_eval *ev, const tl_builtin *self, tl_value *args,
         tl_buf text = {0};
 
         tl_buf_put_escaped(&text, s->glob->data, s->glob->len);
-        tl_fail(ev->diag, TL_E0506, "no `param` has a path like \"%s\"",
-                tl_buf_str(&text));
+        if (strcmp(s->glob->data, "*") == 0) {
+            tl_fail(ev->diag, TL_E0506, "%s has no parameters",
+                    tl_value_type_str(args[0]).s);
+        } else {
+            tl_fail(ev->diag, TL_E0506, "no `param` has a path like \"%s\"",
+                    tl_buf_str(&text));
+        }
         tl_buf_fini(&text);
         tl_drop(out);
         return TL_ERR_PROGRAM;

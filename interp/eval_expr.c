@@ -440,6 +440,58 @@ static void label_operands(tl_eval *ev, const tl_ast *left,
     tl_diag_label_add(ev->diag, right->span, "%s", tl_type_note_str(r).s);
 }
 
+static bool fits(const tl_type_note *n, int i, const tl_type_note *m, int k)
+{
+    return n->size[i] == m->size[k] || n->size[i] == 1 || m->size[k] == 1;
+}
+
+/* The text of an operand that a help may repeat: short, on one line. */
+static bool operand_text(tl_eval *ev, const tl_ast *e, char *out, size_t cap)
+{
+    const tl_source *src = tl_sources_get(ev->lang->sources, e->span.file);
+    size_t n = e->span.end - e->span.start;
+
+    if (src == NULL || e->span.end > src->len || n >= cap ||
+        memchr(src->text + e->span.start, '\n', n) != NULL ||
+        (e->kind != TL_AST_NAME && e->kind != TL_AST_CALL &&
+         e->kind != TL_AST_ATTR && e->kind != TL_AST_INDEX)) {
+        return false;
+    }
+    memcpy(out, src->text + e->span.start, n);
+    out[n] = '\0';
+    return true;
+}
+
+/* Would a vector stretch over the last axis of the other, a matrix? */
+static bool wants_axis(const tl_type_note *v, const tl_type_note *m)
+{
+    return v->rank == 1 && m->rank == 2 && v->size[0] >= 0 &&
+           v->size[0] == m->size[0];
+}
+
+/* What may have been meant where two shapes do not fit. */
+static void help_operands(tl_eval *ev, const tl_ast *left,
+                          const tl_type_note *l, const tl_ast *right,
+                          const tl_type_note *r)
+{
+    tl_code code = ev->diag->last != NULL ? ev->diag->last->code : TL_E0100;
+    char text[48];
+
+    if (code == TL_E0302 && l->rank >= 2 && l->rank <= 6 && r->rank == 2 &&
+        fits(l, l->rank - 1, r, 1) &&
+        operand_text(ev, right, text, sizeof(text))) {
+        tl_diag_help(ev->diag, "transpose: `%s.T`", text);
+    } else if (code != TL_E0301 && code != TL_E0310) {
+        return;
+    } else if (wants_axis(r, l) &&
+               operand_text(ev, right, text, sizeof(text))) {
+        tl_diag_help(ev->diag, "`%s[:, none]`", text);
+    } else if (wants_axis(l, r) &&
+               operand_text(ev, left, text, sizeof(text))) {
+        tl_diag_help(ev->diag, "`%s[:, none]`", text);
+    }
+}
+
 /* Place of an operator between two operands, for carets. */
 static tl_span between(const tl_ast *left, const tl_ast *right)
 {
@@ -462,6 +514,7 @@ tl_status tl_eval_binary_nodes(tl_eval *ev, tl_oper op, const tl_ast *left,
 
         tl_diag_at(ev->diag, at);
         label_operands(ev, left, &na, right, &nb);
+        help_operands(ev, left, &na, right, &nb);
     }
     return st;
 }

@@ -60,6 +60,9 @@ TL_MUST_USE tl_status tl_run_function(tl_eval *ev, const tl_funcdef *fn,
 /* What decides sizes in the running domain: numbers, or symbols. */
 tl_infer *tl_eval_infer(tl_eval *ev);
 
+/* W0318 if a finite number becomes infinite in `dtype`. */
+void tl_eval_warn_inf(tl_eval *ev, double v, tl_dtype dtype);
+
 /* A host number as a scalar tensor of `dtype`. */
 TL_MUST_USE tl_status tl_eval_scalar(tl_eval *ev, tl_value v, tl_dtype dtype,
                                      tl_value *out);

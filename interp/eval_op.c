@@ -541,12 +541,34 @@ static tl_kind number_kind(tl_value v)
                                : TL_KIND_FLOAT;
 }
 
+/* Does a finite number become infinite in `dtype`? */
+static bool becomes_inf(double v, tl_dtype dtype)
+{
+    float f = (float)v;
+
+    if (!isfinite(v) || !tl_dtype_is_float(dtype) || dtype == TL_f64) {
+        return false;
+    }
+    return isinf(f) ||
+           (dtype == TL_f16 && isinf(tl_f16_to_f32(tl_f32_to_f16(f)))) ||
+           (dtype == TL_bf16 && isinf(tl_bf16_to_f32(tl_f32_to_bf16(f))));
+}
+
+void tl_eval_warn_inf(tl_eval *ev, double v, tl_dtype dtype)
+{
+    if (becomes_inf(v, dtype)) {
+        tl_warn(ev->diag, TL_W0318, ev->rt->span, "%g rounds to %sinf in %s",
+                v, v < 0 ? "-" : "", tl_dtype_name(dtype));
+    }
+}
+
 /* A host number as a scalar tensor. */
 static tl_status number_tensor(tl_eval *ev, tl_value v, tl_dtype dtype,
                                tl_value *out)
 {
     tl_tensor *t = NULL;
 
+    tl_eval_warn_inf(ev, tl_number_f(v), dtype);
     if (v.tag == TL_V_FLOAT || tl_dtype_is_float(dtype)) {
         TL_TRY(tl_tensor_scalar_f(&t, ev->rt->pool, dtype, tl_number_f(v),
                                   ev->diag));

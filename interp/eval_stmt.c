@@ -3,6 +3,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
+#include "lang/habits.h"
 #include "runtime/base/mem.h"
 
 tl_status tl_eval_tick(tl_eval *ev, tl_span span)
@@ -118,16 +119,22 @@ static tl_status check_unused(tl_eval *ev, const tl_ast_expr_stmt *n)
     if (!lost) {
         return TL_OK;
     }
+    if (tl_builtin_method(ev, tag, attr->name) == NULL) {
+        return TL_OK; /* E0211 says it better */
+    }
     const char *x = TL_AST(name, attr->object)->name->text;
     tl_status st = tl_fail_at(ev->diag, TL_E0223, n->base.span,
-                              "`%s.%s` gives a new value, which is lost here",
+                              "`%s.%s(...)` returns a new value, which "
+                              "nothing keeps",
                               x, attr->name->text);
+    const char *help = tl_habit_method(attr->name->text);
 
-    if (tag == TL_V_LIST) {
-        tl_diag_help(ev->diag, "`%s += [...]`, or `%s = %s.%s(...)`", x, x, x,
-                     attr->name->text);
+    if (help != NULL && tag != TL_V_TENSOR) {
+        tl_diag_help(ev->diag, "values do not change in place; write `%s`",
+                     help);
     } else {
-        tl_diag_help(ev->diag, "`%s = %s.%s(...)`", x, x, attr->name->text);
+        tl_diag_help(ev->diag, "write `%s = %s.%s(...)`", x, x,
+                     attr->name->text);
     }
     return st;
 }
@@ -318,9 +325,10 @@ static tl_status stmt_try(tl_eval *ev, const tl_ast_try *n, tl_flow *flow)
 
 /* ---- assert and raise -------------------------------------------------- */
 
-/* Text of an assert's message or a raised value. */
+/* Text of an assert's message or a raised value; a caught error that is
+ * raised again keeps its code. */
 static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,
-                              bool *known)
+                              bool *known, tl_code *code)
 {
     tl_value v = tl_empty();
 
@@ -330,6 +338,7 @@ static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,
     *known = v.tag != TL_V_UNKNOWN && v.tag != TL_V_NODE;
     if (v.tag == TL_V_ERROR) {
         tl_buf_puts(buf, v.error->message->data);
+        *code = v.error->code;
     } else if (*known) {
         st = tl_format_str(v, buf, ev->diag);
     }
@@ -337,51 +346,63 @@ static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,
     return st;
 }
 
-/* Was the value of a local given away at its last read, so that it cannot be
- * shown any more? */
-static bool is_given_away(const tl_eval *ev, const tl_ast *e)
-{
-    const tl_ref_info *ref = &TL_AST(name, e)->ref;
+/* The two sides of a comparison that is asserted, kept to be shown. */
+typedef struct sides {
+    const tl_ast *node[2];
+    tl_value value[2];
+} sides;
 
-    return e->kind == TL_AST_NAME && ref->kind == TL_REF_LOCAL &&
-           (ref->last || ev->frame->slots[ref->index].tag == TL_V_EMPTY);
+/* a == b: evaluate it, keeping both sides. */
+static tl_status eval_sides(tl_eval *ev, const tl_ast_compare *c, sides *s,
+                            tl_value *out)
+{
+    for (int i = 0; i < 2; i++) {
+        s->node[i] = c->operands.items[i];
+        TL_TRY(tl_eval_expr(ev, s->node[i], &s->value[i]));
+    }
+    return tl_eval_binary_nodes(ev, c->ops[0], s->node[0],
+                                tl_ref(s->value[0]), s->node[1],
+                                tl_ref(s->value[1]), c->base.span, out);
 }
 
-/* A failed comparison prints both sides. */
-static tl_status assert_sides(tl_eval *ev, const tl_ast *cond)
+static bool is_literal(const tl_ast *e)
 {
-    const tl_ast_compare *c = TL_AST(compare, cond);
-    tl_buf buf;
+    switch (e->kind) {
+    case TL_AST_INT:
+    case TL_AST_FLOAT:
+    case TL_AST_STR:
+    case TL_AST_BOOL:
+    case TL_AST_NONE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A failed comparison shows both sides, apart from what the source shows. */
+static tl_status show_sides(tl_eval *ev, const sides *s)
+{
     tl_status st = TL_OK;
 
-    if (cond->kind != TL_AST_COMPARE || c->operands.len != 2) {
-        return TL_OK;
-    }
-    for (uint32_t i = 0; i < 2 && st == TL_OK; i++) {
-        const tl_ast *side = c->operands.items[i];
-        tl_value v = tl_empty();
+    for (int i = 0; i < 2 && st == TL_OK; i++) {
+        tl_buf buf;
 
-        if (side->kind != TL_AST_NAME && side->kind != TL_AST_ATTR) {
+        if (s->node[i] == NULL || is_literal(s->node[i])) {
             continue;
         }
-        if (is_given_away(ev, side)) {
-            continue;
-        }
-        st = tl_eval_expr(ev, side, &v);
         tl_buf_init(&buf);
+        st = tl_format_repr(s->value[i], &buf, ev->diag);
         if (st == TL_OK) {
-            st = tl_format_repr(v, &buf, ev->diag);
-        }
-        if (st == TL_OK) {
-            tl_diag_label_add(ev->diag, side->span, "%s", tl_buf_str(&buf));
+            tl_diag_label_add(ev->diag, s->node[i]->span, "%s",
+                              tl_buf_str(&buf));
         }
         tl_buf_fini(&buf);
-        tl_unref(v);
     }
     return st;
 }
 
-static tl_status failed_assert(tl_eval *ev, const tl_ast_assert *n)
+static tl_status failed_assert(tl_eval *ev, const tl_ast_assert *n,
+                               const sides *s)
 {
     tl_buf buf;
     bool known = true, perform = true;
@@ -391,14 +412,16 @@ static tl_status failed_assert(tl_eval *ev, const tl_ast_assert *n)
     (void)perform; /* a domain that does not raise has failed by now */
     tl_buf_init(&buf);
     if (n->message != NULL) {
-        st = message_text(ev, n->message, &buf, &known);
+        tl_code code;
+
+        st = message_text(ev, n->message, &buf, &known, &code);
     }
     if (st == TL_OK) {
         st = tl_fail_at(ev->diag, TL_E0222, n->cond->span,
                         n->message != NULL ? "assertion failed: %s"
                                            : "assertion failed%s",
                         tl_buf_str(&buf));
-        tl_status shown = assert_sides(ev, n->cond);
+        tl_status shown = show_sides(ev, s);
 
         if (shown != TL_OK) {
             st = shown;
@@ -410,12 +433,29 @@ static tl_status failed_assert(tl_eval *ev, const tl_ast_assert *n)
 
 static tl_status stmt_assert(tl_eval *ev, const tl_ast_assert *n)
 {
+    sides s = {.value = {tl_empty(), tl_empty()}};
     tl_value c = tl_empty();
-    bool known, yes;
+    bool known = false, yes = false;
+    tl_status st;
 
-    TL_TRY(condition(ev, n->cond, &c, &known, &yes));
+    if (n->cond->kind == TL_AST_COMPARE &&
+        TL_AST(compare, n->cond)->operands.len == 2) {
+        st = eval_sides(ev, TL_AST(compare, n->cond), &s, &c);
+    } else {
+        st = tl_eval_expr(ev, n->cond, &c);
+    }
+    if (st == TL_OK) {
+        st = tl_eval_truth(ev, c, &known, &yes);
+    }
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, n->cond->span);
+    } else if (known && !yes) {
+        st = failed_assert(ev, n, &s);
+    }
     tl_unref(c);
-    return known && !yes ? failed_assert(ev, n) : TL_OK;
+    tl_unref(s.value[0]);
+    tl_unref(s.value[1]);
+    return st;
 }
 
 static tl_status stmt_raise(tl_eval *ev, const tl_ast_raise *n)
@@ -424,13 +464,14 @@ static tl_status stmt_raise(tl_eval *ev, const tl_ast_raise *n)
     bool known = true, perform = true;
 
     tl_buf_init(&buf);
-    tl_status st = message_text(ev, n->value, &buf, &known);
+    tl_code code = TL_E0221;
+    tl_status st = message_text(ev, n->value, &buf, &known, &code);
 
     if (st == TL_OK) {
         st = ev->domain->effect(ev, TL_HOST_RAISE, &perform);
     }
     if (st == TL_OK) {
-        st = tl_fail_at(ev->diag, TL_E0221, n->base.span, "%s",
+        st = tl_fail_at(ev->diag, code, n->base.span, "%s",
                         tl_buf_str(&buf));
     }
     tl_buf_fini(&buf);

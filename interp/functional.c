@@ -373,6 +373,29 @@ out:
     return st;
 }
 
+/* A tangent has the shape of its argument. */
+static tl_status check_tangent(tl_eval *ev, tl_value x, tl_value v)
+{
+    tl_ttype a, b;
+
+    if (!tl_is_tensor(x) || !tl_is_tensor(v)) {
+        return TL_OK;
+    }
+    TL_TRY(tl_eval_type(ev, x, &a));
+    TL_TRY(tl_eval_type(ev, v, &b));
+    bool same = a.shape.rank == b.shape.rank;
+
+    for (int i = 0; same && i < a.shape.rank; i++) {
+        tl_dim p = a.shape.dim[i], q = b.shape.dim[i];
+
+        same = !tl_dim_is_num(p) || !tl_dim_is_num(q) || tl_dim_same(p, q);
+    }
+    return same ? TL_OK
+                : tl_fail(ev->diag, TL_E0312,
+                          "the tangent is %s, but the argument is %s",
+                          tl_ttype_str(&b).s, tl_ttype_str(&a).s);
+}
+
 tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
                     tl_value *out)
 {
@@ -393,6 +416,10 @@ tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        "jvp(f, x..., v...) needs arguments and tangents");
     }
     tl_value v = rest->items[n], tuple = tl_empty();
+
+    for (size_t i = 0; i < n && n + i < rest->len; i++) {
+        TL_TRY(check_tangent(ev, rest->items[i], rest->items[n + i]));
+    }
 
     if (rest->len - n > 1) {
         tl_value vs[MAX_ARGS];

@@ -111,6 +111,29 @@ static tl_value *name_slot(tl_eval *ev, const tl_ast *e)
     }
 }
 
+/* Cells that two targets share get the gradient in both; a variable has one
+ * leaf, so it can be named once. */
+static tl_status check_once(tl_eval *ev, const tl_gradblk *b,
+                            const tl_ast_grad *n, size_t i)
+{
+    const tl_ast *e = n->targets.items[i];
+
+    for (size_t k = 0; k < i; k++) {
+        if (b->targets[i].kind == TL_TARGET_VARIABLE &&
+            b->targets[k].kind == TL_TARGET_VARIABLE &&
+            name_slot(ev, e) == name_slot(ev, n->targets.items[k])) {
+            tl_status st = tl_fail_at(ev->diag, TL_E0506, e->span,
+                                      "the target `%s` is given twice",
+                                      TL_AST(name, e)->name->text);
+
+            tl_diag_label_add(ev->diag, n->targets.items[k]->span,
+                              "first here");
+            return st;
+        }
+    }
+    return TL_OK;
+}
+
 static tl_status make_target(tl_eval *ev, tl_target *t, const tl_ast *e)
 {
     tl_value v = tl_empty();
@@ -211,6 +234,7 @@ static tl_status block_init(tl_eval *ev, tl_gradblk *b, const tl_ast_grad *n)
     for (uint32_t i = 0; i < n->targets.len; i++) {
         b->ntargets++;
         TL_TRY(make_target(ev, &b->targets[i], n->targets.items[i]));
+        TL_TRY(check_once(ev, b, n, i));
     }
     return collect_leaves(ev, b);
 }
@@ -317,7 +341,11 @@ static tl_status read_loss(tl_eval *ev, const tl_ast *e, tl_value *out)
                                   "the loss must be f32[] or f64[], got %s",
                                   tl_ttype_str(&type).s);
 
-        tl_diag_help(ev->diag, "reduce it: `.mean()` or `.sum()`");
+        if (type.shape.rank == 0) {
+            tl_diag_help(ev->diag, "cast it: `f32(loss)`");
+        } else {
+            tl_diag_help(ev->diag, "reduce it: `.mean()` or `.sum()`");
+        }
         return st;
     }
     return TL_OK;

@@ -266,7 +266,10 @@ static tl_status turn(tl_eval *ev, const tl_ast *node, tl_value item,
         tl_status st = tl_eval_truth(ev, c, &known, &yes);
 
         tl_unref(c);
-        TL_TRY(st);
+        if (st != TL_OK) {
+            tl_diag_at(ev->diag, TL_AST(while, node)->cond->span);
+            return st;
+        }
         if (known && !yes) {
             *done = true;
             return TL_OK;
