@@ -52,7 +52,13 @@ tl_status tl_eval_init(tl_eval *ev, tl_rt *rt, tl_lang *lang,
                     .stack_limit = stack_limit(), .next_serial = 1};
     tl_map_init(&ev->imports);
     TL_TRY(tl_builtins_init(ev));
-    return tl_shape_cache_init(ev);
+
+    tl_status st = tl_shape_cache_init(ev);
+
+    if (st != TL_OK) {
+        tl_builtins_fini(ev);
+    }
+    return st;
 }
 
 /* Every import of a namespace that is not in the list from `keep` on. */

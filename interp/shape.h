@@ -13,6 +13,7 @@
 #include "interp/eval.h"
 
 TL_MUST_USE tl_status tl_shape_cache_init(tl_eval *ev);
+void tl_shape_cache_clear(tl_eval *ev);
 void tl_shape_cache_fini(tl_eval *ev);
 
 /* Check a call of `fn` if its signature is new.  Arguments are borrowed. */

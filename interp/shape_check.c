@@ -25,6 +25,14 @@ tl_status tl_shape_cache_init(tl_eval *ev)
                                 sizeof(*ev->checked));
 }
 
+void tl_shape_cache_clear(tl_eval *ev)
+{
+    if (ev->checked != NULL) {
+        tl_free(ev->checked->hashes);
+        *ev->checked = (struct tl_sig_cache){0};
+    }
+}
+
 void tl_shape_cache_fini(tl_eval *ev)
 {
     if (ev->checked != NULL) {
