@@ -153,6 +153,8 @@ const tl_fold *tl_fold_get(tl_dtype acc, tl_fold_kind kind)
 #define MAPS(suffix, type, EXP)                                              \
     MAP(nonzero_##suffix, type, v != 0)                                      \
     MAP(square_##suffix, type, v *v)                                         \
+    MAP(abs_##suffix, type, tl_abs_##suffix(v))                              \
+    MAP_WITH(scaled_##suffix, type, (v * p) * (v * p))                       \
     MAP_WITH(minus_##suffix, type, v - p)                                    \
     MAP_WITH(minus_square_##suffix, type, (v - p) * (v - p))                 \
     MAP_WITH(exp_minus_##suffix, type, EXP(p - p == 0 ? v - p : v))
@@ -164,11 +166,11 @@ MAP(nonzero_i64, int64_t, v != 0)
 tl_fold_map_fn *tl_fold_map_get(tl_dtype acc, tl_fold_map map)
 {
     static tl_fold_map_fn *const f32[] = {
-        NULL,      nonzero_f32,      square_f32,
-        minus_f32, minus_square_f32, exp_minus_f32};
+        NULL,       nonzero_f32, square_f32,       abs_f32,
+        scaled_f32, minus_f32,   minus_square_f32, exp_minus_f32};
     static tl_fold_map_fn *const f64[] = {
-        NULL,      nonzero_f64,      square_f64,
-        minus_f64, minus_square_f64, exp_minus_f64};
+        NULL,       nonzero_f64, square_f64,       abs_f64,
+        scaled_f64, minus_f64,   minus_square_f64, exp_minus_f64};
 
     return acc == TL_f32            ? f32[map]
            : acc == TL_f64          ? f64[map]

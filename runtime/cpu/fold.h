@@ -31,6 +31,8 @@ typedef enum tl_fold_map {
     TL_FOLD_X,
     TL_FOLD_NONZERO,      /* x != 0 */
     TL_FOLD_SQUARE,       /* x * x */
+    TL_FOLD_ABS,          /* |x|, floats only */
+    TL_FOLD_SCALED,       /* (x * s)^2 */
     TL_FOLD_MINUS,        /* x - s */
     TL_FOLD_MINUS_SQUARE, /* (x - s)^2 */
     TL_FOLD_EXP_MINUS     /* exp(x - s), where s is not finite exp(x) */

@@ -335,7 +335,7 @@ static void find_best(tl_kernel_ctx *k, const tl_reduce_plan *p,
 static tl_dtype accumulator(tl_op op, tl_dtype dtype)
 {
     if (op == TL_OP_norm) {
-        return TL_f64; /* squares of floats neither overflow nor vanish */
+        return TL_f64; /* squares of f32 neither overflow nor vanish */
     }
     return tl_dtype_is_float(dtype) ? tl_dtype_arith(dtype) : TL_i64;
 }
@@ -392,6 +392,51 @@ static bool of_nothing(tl_kernel_ctx *k, tl_op op, double *value)
     }
 }
 
+/* ---- norms of doubles ---------------------------------------------------- */
+
+/* Could squares have overflowed or vanished? */
+static bool is_suspect(const double *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!(v[i] >= 0x1p-900 && v[i] <= 0x1p900)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The power of two that brings the largest element, m, near 1. */
+static double scale_of(double m)
+{
+    if (m == 0 || !isfinite(m)) {
+        return 1;
+    }
+    return ldexp(1, ilogb(m) < -1000 ? 1000 : -ilogb(m));
+}
+
+/* Sums of squares again, of elements scaled by the results' own powers of
+ * two, and their roots: the bits of the plain way where that is safe. */
+static tl_status scaled_norms(tl_kernel_ctx *k, const tl_reduce_plan *p,
+                              double *v, double *scale)
+{
+    pass most = {
+        .kind = TL_FOLD_MAX, .map = TL_FOLD_ABS, .value = {(char *)scale}};
+    pass sum = {.kind = TL_FOLD_SUM,
+                .map = TL_FOLD_SCALED,
+                .params = (char *)scale,
+                .value = {(char *)v}};
+
+    TL_TRY(run_pass(k, p, &most));
+    for (int64_t i = 0; i < p->stay.count; i++) {
+        scale[i] = scale_of(scale[i]);
+    }
+    TL_TRY(run_pass(k, p, &sum));
+    for (int64_t i = 0; i < p->stay.count; i++) {
+        v[i] = sqrt(v[i]) / scale[i];
+    }
+    return TL_OK;
+}
+
 /* All passes and the last step; scratch holds two values a result. */
 static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
                         char *scratch, tl_tensor *to, const tl_attrs *at)
@@ -418,6 +463,10 @@ static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
 
         TL_TRY(run_pass(k, p, &sum));
         res = s.value[1];
+    }
+    if (op == TL_OP_norm && is_suspect((double *)res, p->stay.count)) {
+        TL_TRY(scaled_norms(k, p, (double *)res, (double *)s.value[1]));
+        l.op = TL_OP_sum; /* nothing is left to do */
     }
     dtype = finish(&l, p, res, s.value[0]);
     if (tl_stage(dtype, to->dtype) != NULL) {

@@ -245,6 +245,17 @@ Test(reduce, norms_neither_overflow_nor_vanish)
     cr_expect_float_eq(
         whole(TL_OP_norm, TL_f32, 2, VALUES(3e-30, 4e-30)) * 1e30, 5, 1e-6);
     cr_expect_eq(whole(TL_OP_norm, TL_f32, 2, VALUES(0, 0)), 0);
+    cr_expect_float_eq(
+        whole(TL_OP_norm, TL_f64, 2, VALUES(3e200, 4e200)) / 1e200, 5, 1e-15);
+    cr_expect_float_eq(whole(TL_OP_norm, TL_f64, 2, VALUES(3e-200, 4e-200)) *
+                           1e200,
+                       5, 1e-15);
+    cr_expect_eq(
+        whole(TL_OP_norm, TL_f64, 2, VALUES(3 * 0x1p-1070, 0x1p-1068)),
+        5 * 0x1p-1070);
+    cr_expect_eq(whole(TL_OP_norm, TL_f64, 2, VALUES((double)INFINITY, 1)),
+                 (double)INFINITY);
+    cr_expect(isnan(whole(TL_OP_norm, TL_f64, 2, VALUES((double)NAN, 1))));
 }
 
 Test(reduce, logsumexp_at_its_ends)
