@@ -27,9 +27,11 @@ static void unreachable(const tl_ast *node, tl_diag *diag)
 /* x == 3 as a statement: nothing happens. */
 static void lost_comparison(const tl_ast *node, tl_diag *diag)
 {
-    const tl_ast *value = TL_AST(expr_stmt, node)->value;
+    const tl_ast *value = node->kind == TL_AST_EXPR_STMT
+                              ? TL_AST(expr_stmt, node)->value
+                              : NULL;
 
-    if (node->kind == TL_AST_EXPR_STMT && value->kind == TL_AST_COMPARE) {
+    if (value && value->kind == TL_AST_COMPARE) {
         tl_warn(diag, TL_W0233, value->span,
                 "the result of this comparison is lost");
         tl_diag_help(diag, "`=` assigns; `assert` checks");
