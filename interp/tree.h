@@ -76,7 +76,7 @@ TL_MUST_USE tl_status tl_tree_map(tl_eval *ev, tl_value fn,
                                   tl_value *out);
 
 /* Tree op tree (same structure, E0512), tree op number or scalar tensor in
- * either order; + - * / only (E0207).  A tree of one value takes any tensor:
+ * either order; + - * / only (E0207).  A tree of one value takes its like:
  * the gradient of a single cell.  Eats both.  Dividing by the number 0
  * makes the flag false. */
 TL_MUST_USE tl_status tl_tree_binary_take(tl_eval *ev, tl_oper op, tl_value a,
@@ -91,8 +91,8 @@ TL_MUST_USE tl_status tl_tree_norm(tl_eval *ev, const tl_tree *tree,
                                    tl_value *out);
 
 /* clip_norm(t, max): t * min(1, max / (norm + 1e-6)), PyTorch's rule, for a
- * tree or the gradient of a single cell, a tensor.  A norm that is not finite: the tree as it is if it has a flag, else E0509
- * with the first such path. */
+ * tree or the gradient of a single cell, a tensor.  A norm that is not finite:
+ * the tree as it is if it has a flag, else E0509 with the first such path. */
 TL_MUST_USE tl_status tl_tree_clip_norm(tl_eval *ev, tl_value tree,
                                         double max, tl_value *out);
 

@@ -93,8 +93,9 @@ static bool addressable(const tl_layout *in, const tl_layout *want)
 Test(view, reshape_keeps_the_order_or_asks_for_a_copy)
 {
     static const int64_t shape[][5] = {
-        {1, 24}, {2, 6, 4}, {2, 2, 12}, {3, 2, 3, 4}, {4, 1, 2, 12, 1},
-        {3, 4, 3, 2}, {3, 8, 1, 3}, {2, 24, 1}, {4, 2, 3, 2, 2}};
+        {1, 24},      {2, 6, 4},        {2, 2, 12},
+        {3, 2, 3, 4}, {4, 1, 2, 12, 1}, {3, 4, 3, 2},
+        {3, 8, 1, 3}, {2, 24, 1},       {4, 2, 3, 2, 2}};
     static const int64_t order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
@@ -186,8 +187,9 @@ Test(view, slices_are_those_of_python)
         for (int64_t a = -7; a <= 8; a++) {
             for (int64_t b = -7; b <= 8; b++) {
                 for (int64_t step = -3; step <= 3; step++) {
-                    tl_axis_slice s = {a < 8, b < 8, tl_dim_num(a), tl_dim_num(b),
-                                  step}; /* 8 stands for a missing bound */
+                    tl_axis_slice s = {
+                        a < 8, b < 8, tl_dim_num(a), tl_dim_num(b),
+                        step}; /* 8 stands for a missing bound */
 
                     if (step != 0) {
                         check_slice(n, &s);
@@ -235,20 +237,31 @@ Test(view, symbolic_slices)
     tl_dim two = tl_dim_num(2);
 
     cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = 1}), "n");
-    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_start = true, .start = one,
-                                              .step = 1}), "n - 1");
+    cr_expect_str_eq(
+        slice_text(
+            n, (tl_axis_slice){.has_start = true, .start = one, .step = 1}),
+        "n - 1");
     cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true,
-                                              .stop = tl_dim_num(-1),
-                                              .step = 1}), "n - 1");
-    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = two,
-                                              .step = 1}), "_");
-    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = k,
-                                              .step = 1}), "_");
+                                                   .stop = tl_dim_num(-1),
+                                                   .step = 1}),
+                     "n - 1");
+    cr_expect_str_eq(
+        slice_text(n,
+                   (tl_axis_slice){.has_stop = true, .stop = two, .step = 1}),
+        "_");
+    cr_expect_str_eq(
+        slice_text(n,
+                   (tl_axis_slice){.has_stop = true, .stop = k, .step = 1}),
+        "_");
     cr_assert_eq(tl_dims_fact_le(cx.dims, k, n, NULL), TL_OK);
-    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_stop = true, .stop = k,
-                                              .step = 1}), "k");
-    cr_expect_str_eq(slice_text(n, (tl_axis_slice){.has_start = true, .start = k,
-                                              .step = 1}), "n - k");
+    cr_expect_str_eq(
+        slice_text(n,
+                   (tl_axis_slice){.has_stop = true, .stop = k, .step = 1}),
+        "k");
+    cr_expect_str_eq(
+        slice_text(n,
+                   (tl_axis_slice){.has_start = true, .start = k, .step = 1}),
+        "n - k");
     cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = 2}), "(n + 1)//2");
     cr_expect_str_eq(slice_text(n, (tl_axis_slice){.step = -1}), "n");
 }
