@@ -41,6 +41,7 @@ static struct {
 
 /* ---- names to complete ------------------------------------------------- */
 
+#ifdef HAVE_EDITOR
 static void add_name(const char *name)
 {
     if (state.n == state.cap) {
@@ -118,7 +119,6 @@ static void add_fields(const char *name, size_t len)
     }
 }
 
-#ifdef HAVE_EDITOR
 static char *next_match(const char *text, int first)
 {
     const char *dot = strrchr(text, '.');
