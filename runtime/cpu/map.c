@@ -9,6 +9,7 @@
 
 enum {
     SMALL = 4096, /* elements up to which nothing is set up */
+    TINY = 64,    /* ... and scalars are repeated */
     FEW = 16384,  /* elements that a cache holds in any order */
     NEAR = 8      /* strides within a cache line, about */
 };
@@ -132,17 +133,45 @@ static tl_status run_loop(tl_kernel_ctx *k, tl_op op, tl_map_loop *loop,
 
 /* ---- value and gradient ------------------------------------------------- */
 
-/* Everything contiguous, of one shape and of the loop's dtype? */
-static bool is_plain(tl_tensor *const *in, int nin, const tl_tensor *to,
-                     tl_dtype compute)
+typedef double small_tile[TINY]; /* room for a scalar repeated */
+
+/* Where the loop finds a row-major operand of its dtype and of the result's
+ * shape, or a scalar (in `tile`); NULL: not as easily. */
+static const void *plain(const tl_tensor *t, const tl_tensor *to,
+                         tl_dtype compute, small_tile tile)
 {
+    if (t->dtype != compute) {
+        return NULL;
+    }
+    if (t->numel == to->numel && tl_tensor_contiguous(t)) {
+        return tl_tensor_data(t);
+    }
+    if (t->numel == 1 && to->numel <= TINY) {
+        tl_stage(compute, compute)(to->numel, tl_tensor_data(t), 0, tile);
+        return tile;
+    }
+    return NULL;
+}
+
+/* Small work without a job; false: nothing was done. */
+static bool run_small(tl_map_loop *loop, tl_tensor *const *in, int nin,
+                      tl_tensor *to, tl_dtype compute, const tl_attrs *at)
+{
+    const void *data[TL_MAP_OPERANDS];
+    small_tile tile[3];
+
+    if (to->dtype != compute && to->dtype != TL_bool) {
+        return false;
+    }
     for (int i = 0; i < nin; i++) {
-        if (in[i]->numel != to->numel || in[i]->dtype != compute ||
-            !tl_tensor_contiguous(in[i])) {
+        data[i] = plain(in[i], to, compute, tile[i]);
+        if (data[i] == NULL) {
             return false;
         }
     }
-    return to->numel <= SMALL;
+    loop(to->numel, data, tl_tensor_data(to),
+         at == NULL ? no_attributes : at->f);
+    return true;
 }
 
 tl_status tl_cpu_map(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
@@ -152,7 +181,6 @@ tl_status tl_cpu_map(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     tl_dtype compute = tl_dtype_arith(in[nin - 1]->dtype);
     tl_map_loop *loop = loops_of(compute)->value[op];
     tl_tensor *to = out[0];
-    const void *data[TL_MAP_OPERANDS];
     tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
 
     (void)nout;
@@ -161,12 +189,7 @@ tl_status tl_cpu_map(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
         !tl_dtype_is_float(compute)) {
         TL_TRY(check_integers(k, op, in[1], to));
     }
-    if (compute == in[nin - 1]->dtype && is_plain(in, nin, to, compute)) {
-        for (int i = 0; i < nin; i++) {
-            data[i] = tl_tensor_data(in[i]);
-        }
-        loop(to->numel, data, tl_tensor_data(to),
-             at == NULL ? no_attributes : at->f);
+    if (to->numel <= SMALL && run_small(loop, in, nin, to, compute, at)) {
         return TL_OK;
     }
     memcpy(all, in, sizeof(tl_tensor *) * (size_t)nin);
