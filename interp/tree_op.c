@@ -256,6 +256,17 @@ static bool is_scalar(tl_eval *ev, tl_value v)
            type.shape.rank == 0;
 }
 
+/* The gradient of a single cell is a tensor of the type of its tree's value. */
+static bool is_single_leaf(tl_eval *ev, const tl_tree *tree, tl_value v)
+{
+    tl_ttype a, b;
+
+    return tree->shape->len == 1 && tl_is_tensor(v) &&
+           tl_is_tensor(tree->items[0]) && tl_eval_type(ev, v, &a) == TL_OK &&
+           tl_eval_type(ev, tree->items[0], &b) == TL_OK &&
+           tl_shape_same(&a.shape, &b.shape);
+}
+
 static tl_status check_binary(tl_eval *ev, tl_oper op, tl_value a, tl_value b)
 {
     tl_value other = a.tag == TL_V_TREE ? b : a;
@@ -271,9 +282,8 @@ static tl_status check_binary(tl_eval *ev, tl_oper op, tl_value a, tl_value b)
                    : different(ev, a.tree->shape, b.tree->shape,
                                tl_op_text(op));
     }
-    if (tl_is_tensor(other) &&
-        (a.tag == TL_V_TREE ? a : b).tree->shape->len == 1) {
-        return TL_OK; /* the gradient of a single cell is a tensor */
+    if (is_single_leaf(ev, a.tag == TL_V_TREE ? a.tree : b.tree, other)) {
+        return TL_OK;
     }
     if (!is_scalar(ev, other)) {
         return tl_fail(ev->diag, TL_E0207,
