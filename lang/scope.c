@@ -285,8 +285,11 @@ static void walk_import(tl_resolver *r, tl_scope *s, tl_ast *node)
         tl_ast_from_name *from = TL_AST(from_name, names->items[i]);
 
         if (names->items[i]->kind == TL_AST_IMPORT_NAME) {
+            const tl_path *path = &import->path;
+
             import->target = import_target(
-                s, import->alias ? import->alias : import->path.names[0]);
+                s, import->alias ? import->alias
+                                 : path->names[path->len - 1]);
         } else {
             from->target =
                 import_target(s, from->alias ? from->alias : from->name);

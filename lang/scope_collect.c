@@ -70,7 +70,9 @@ static void collect_import(tl_resolver *r, tl_scope *s, const tl_ast *node)
         const tl_sym *name, *alias;
 
         if (item->kind == TL_AST_IMPORT_NAME) {
-            name = TL_AST(import_name, item)->path.names[0];
+            const tl_path *path = &TL_AST(import_name, item)->path;
+
+            name = path->names[path->len - 1]; /* `import a.b` binds b */
             alias = TL_AST(import_name, item)->alias;
         } else {
             name = TL_AST(from_name, item)->name;

@@ -255,10 +255,10 @@ Test(scope, entries_share_globals)
     front_fini(&f);
 }
 
-Test(scope, imports_bind_the_first_name_or_the_alias)
+Test(scope, imports_bind_the_last_name_or_the_alias)
 {
     static const form forms[] = {
-        {"import a.b, c as d\nx = a, d",
+        {"import a.b, c as d\nx = b, d",
          "(import [(import_name a.b - global:0) (import_name c d "
          "global:1)])"},
         {"from a import b as c\nx = c",
