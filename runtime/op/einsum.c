@@ -48,7 +48,7 @@ static axis_set axes_of(const term *t)
     return set;
 }
 
-/* ---- steps on one term ------------------------------------------------------ */
+/* ---- steps on one term ------------------------------------------------- */
 
 /* Axes in the order `axis[0 .. n)`, all of the term's. */
 static tl_status reorder(einsum *s, term *t, const int *axis)
@@ -117,7 +117,7 @@ static tl_status take_diagonal(einsum *s, term *t, int i, int j)
     return TL_OK;
 }
 
-/* ---- operands --------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------- */
 
 static tl_status note_size(einsum *s, const tl_pattern_item *item, int axis,
                            int operand, tl_dim size)
@@ -213,7 +213,7 @@ static tl_status open_operand(einsum *s, int i, tl_node x, term *t)
     return TL_OK;
 }
 
-/* ---- a pair ----------------------------------------------------------------- */
+/* ---- a pair ------------------------------------------------------------ */
 
 /* Axes of `t` in `set`, in the term's order, appended to list[n ..). */
 static int collect(const term *t, axis_set set, int *list, int n)
@@ -382,7 +382,7 @@ static tl_status contract(einsum *s, term *a, term *b, axis_set needed,
                         : multiply_elements(s, a, b, &q, out);
 }
 
-/* ---- the whole -------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------- */
 
 /* Axes of the right side, in order; their number. */
 static int result_axes(const einsum *s, int *axis)

@@ -15,7 +15,7 @@ static tl_status parse(tl_pattern_kind kind, const char *text)
     return tl_pattern_parse(&parsed, kind, text, strlen(text), &place, &diag);
 }
 
-/* ---- errors ------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------ */
 
 /* The error is about the bytes of `about` at its last place in the text. */
 static void expect_refused(tl_pattern_kind kind, const char *text,
@@ -72,7 +72,7 @@ Test(pattern, malformed_text_is_refused)
     }
 }
 
-/* ---- rearrange and reduce ------------------------------------------------ */
+/* ---- rearrange and reduce ---------------------------------------------- */
 
 static tl_tensor *apply(const char *text, tl_tensor *x,
                         const tl_pattern_size *sizes, int n, tl_op reduce)
@@ -191,7 +191,7 @@ Test(pattern, operands_must_fit)
     tl_tensor_unref(x);
 }
 
-/* ---- einsum ---------------------------------------------------------------- */
+/* ---- einsum ------------------------------------------------------------ */
 
 static tl_tensor *numbers(int rank, const int64_t *size, uint64_t seed)
 {
