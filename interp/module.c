@@ -17,6 +17,7 @@
 #include "interp/call.h"
 #include "interp/domain.h"
 #include "interp/free.h"
+#include "lang/habits.h"
 #include "runtime/base/mem.h"
 
 /* ---- instances --------------------------------------------------------- */
@@ -24,8 +25,8 @@
 static tl_status instance_new(tl_eval *ev, tl_class *cls, tl_module **out)
 {
     uint32_t n = cls->code->module->nfields;
-    tl_module *m = tl_obj_new(TL_V_MODULE, sizeof(*m) + n * sizeof(tl_value),
-                              ev->diag);
+    tl_module *m =
+        tl_obj_new(TL_V_MODULE, sizeof(*m) + n * sizeof(tl_value), ev->diag);
 
     if (!m) {
         return TL_ERR_MEMORY;
@@ -266,9 +267,8 @@ static tl_status check_shared(tl_eval *ev, const cell_decl *d,
     if (wanted->dtype != cell->dtype) {
         return tl_fail_at(ev->diag, TL_E0308, d->value->span,
                           "`%s` is %s, the shared cell `%s` is %s",
-                          d->target->name->text,
-                          tl_dtype_name(wanted->dtype), cell->name->data,
-                          tl_dtype_name(cell->dtype));
+                          d->target->name->text, tl_dtype_name(wanted->dtype),
+                          cell->name->data, tl_dtype_name(cell->dtype));
     }
     if (wanted->rank != cell->rank) {
         return tl_fail_at(ev->diag, TL_E0304, d->value->span,
@@ -342,8 +342,8 @@ static tl_status make_cell_take(tl_eval *ev, const cell_decl *d, tl_value v,
     tl_status st;
 
     TL_GOTO(st, tl_cell_new(&cell, kind, hold, ev->diag));
-    TL_GOTO(st, tl_str_new(&name, d->target->name->text,
-                           d->target->name->len, ev->diag));
+    TL_GOTO(st, tl_str_new(&name, d->target->name->text, d->target->name->len,
+                           ev->diag));
     cell->name = name.str;
     if (v.tag == TL_V_CELL) {
         TL_GOTO(st, declare(ev, cell, d->type));
@@ -412,10 +412,10 @@ static tl_status run_constant(tl_eval *ev, tl_module *m, const cell_decl *d)
 /* Any other statement, as a block of its own. */
 static tl_status run_other(tl_eval *ev, tl_ast *stmt)
 {
-    tl_ast_block block = {
-        .base = {.kind = TL_AST_BLOCK, .depth = stmt->depth,
-                 .span = stmt->span},
-        .stmts = {.items = &stmt, .len = 1}};
+    tl_ast_block block = {.base = {.kind = TL_AST_BLOCK,
+                                   .depth = stmt->depth,
+                                   .span = stmt->span},
+                          .stmts = {.items = &stmt, .len = 1}};
     tl_flow flow = TL_FLOW_NEXT;
 
     return tl_eval_block(ev, &block.base, &flow);
@@ -558,7 +558,9 @@ static tl_status no_attribute(tl_eval *ev, const tl_module *m,
     tl_free(names);
     tl_fail(ev->diag, TL_E0211, "%s has no `%s`", tl_class_name(m->cls),
             name->text);
-    if (near) {
+    if (tl_habit_attr(name->text)) {
+        tl_diag_help(ev->diag, "%s", tl_habit_attr(name->text));
+    } else if (near) {
         tl_diag_help(ev->diag, "`%s`", near);
     }
     return TL_ERR_PROGRAM;
@@ -633,9 +635,8 @@ static tl_status constant_field(tl_eval *ev, const tl_module *m,
 
     switch (f->class_) {
     case TL_FIELD_METHOD:
-        return tl_fail_at(ev->diag, TL_E0212, span,
-                          "`%s` is a method of %s", name,
-                          tl_class_name(m->cls));
+        return tl_fail_at(ev->diag, TL_E0212, span, "`%s` is a method of %s",
+                          name, tl_class_name(m->cls));
     case TL_FIELD_PARAM:
     case TL_FIELD_BUFFER:
     case TL_FIELD_HOST:
