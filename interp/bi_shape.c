@@ -53,42 +53,22 @@ tl_status tl_do_slice(tl_eval *ev, tl_value v, int axis, tl_dim start,
     return tl_eval_op(ev, TL_OP_slice, &v, 1, &at, out);
 }
 
-tl_status tl_bi_reshape(tl_eval *ev, const tl_builtin *self, tl_value *args,
-                        tl_value *out)
+/* reshape(x, *sizes), expand(x, *sizes) */
+tl_status tl_bi_sized(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                      tl_value *out)
 {
     bool unknown;
     tl_attrs at;
 
-    (void)self;
     tl_attrs_init(&at);
     TL_TRY(tl_arg_sizes(ev, args[1], -1, &at, &unknown));
-    tl_value x = tl_arg_take(args, 0);
-
     if (unknown) {
-        tl_unref(x);
         *out = tl_unknown();
         return TL_OK;
     }
-    return tl_eval_op(ev, TL_OP_reshape, &x, 1, &at, out);
-}
-
-tl_status tl_bi_expand(tl_eval *ev, const tl_builtin *self, tl_value *args,
-                       tl_value *out)
-{
-    bool unknown;
-    tl_attrs at;
-
-    (void)self;
-    tl_attrs_init(&at);
-    TL_TRY(tl_arg_sizes(ev, args[1], -1, &at, &unknown));
     tl_value x = tl_arg_take(args, 0);
 
-    if (unknown) {
-        tl_unref(x);
-        *out = tl_unknown();
-        return TL_OK;
-    }
-    return tl_eval_op(ev, TL_OP_expand, &x, 1, &at, out);
+    return tl_eval_op(ev, self->op, &x, 1, &at, out);
 }
 
 tl_status tl_bi_permute(tl_eval *ev, const tl_builtin *self, tl_value *args,
