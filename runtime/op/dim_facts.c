@@ -334,7 +334,10 @@ static tl_status add_fact(tl_dims *dims, tl_fact_kind kind, tl_dim a,
         return TL_OK;
     }
     TL_TRY(TL_VEC_PUSH(&dims->facts, fact, diag));
-    return apply_fact(dims, &fact, diag);
+    if (apply_fact(dims, &fact, NULL) == TL_ERR_MEMORY) {
+        return tl_fail_memory(diag, "facts about sizes", sizeof(fact));
+    }
+    return TL_OK; // what overflows, or divides by 0, proves nothing
 }
 
 tl_status tl_dims_fact_divides(tl_dims *dims, tl_dim a, tl_dim b,
@@ -367,11 +370,9 @@ void tl_dims_release(tl_dims *dims, size_t mark)
     dims->facts.len = mark;
     dims->rules.len = 0;
     dims->opened.len = 0;
-    for (size_t i = 0; i < mark; i++) { // a fact lost to memory only proves
-        tl_status st = apply_fact(dims, &dims->facts.items[i], NULL); // less
-
-        if (st != TL_OK) {
-            break;
+    for (size_t i = 0; i < mark; i++) {
+        if (apply_fact(dims, &dims->facts.items[i], NULL) == TL_ERR_MEMORY) {
+            break; // fewer rules prove less
         }
     }
 }

@@ -63,7 +63,7 @@ static bool looking_at(const parser *ps, const char *word)
     return ps->len - ps->at >= n && memcmp(ps->text + ps->at, word, n) == 0;
 }
 
-/* ---- labels ----------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------ */
 
 /* The number of a name, a new one if it was not seen before. */
 static tl_status find_label(parser *ps, size_t start, size_t len, int *out)
@@ -124,7 +124,7 @@ static tl_status parse_axis(parser *ps, bool grouped, tl_pattern_side *side)
     return TL_OK;
 }
 
-/* ---- sides ------------------------------------------------------------------ */
+/* ---- sides ------------------------------------------------------------- */
 
 static tl_status parse_group(parser *ps, tl_pattern_side *side)
 {
@@ -181,19 +181,19 @@ static tl_status parse_operands(parser *ps)
 {
     tl_pattern *p = ps->p;
 
-    do {
+    for (;;) {
         if (p->noperands == TL_PATTERN_OPERANDS) {
             return fail_here(ps, 1, "einsum takes at most 8 operands");
         }
         TL_TRY(parse_side(ps, &p->in[p->noperands++]));
-        if (ps->at < ps->len && ps->text[ps->at] == ',') {
-            if (p->kind != TL_PATTERN_EINSUM) {
-                return fail_here(ps, 1, "this pattern has one operand");
-            }
-            ps->at++;
-            continue;
+        if (ps->at == ps->len || ps->text[ps->at] != ',') {
+            break;
         }
-    } while (ps->at < ps->len && ps->text[ps->at - 1] == ',');
+        if (p->kind != TL_PATTERN_EINSUM) {
+            return fail_here(ps, 1, "this pattern has one operand");
+        }
+        ps->at++;
+    }
     if (!looking_at(ps, "->")) {
         return fail_here(ps, 1, "a pattern has `->` between its sides");
     }
@@ -201,7 +201,7 @@ static tl_status parse_operands(parser *ps)
     return TL_OK;
 }
 
-/* ---- what both sides must agree on -------------------------------------------- */
+/* ---- what both sides must agree on ------------------------------------- */
 
 static const tl_pattern_item *find_item(const tl_pattern_side *side,
                                         int label, int from)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/mem.h"
+#include "runtime/base/size.h"
 
 static tl_dims *dims;
 static tl_dim B, T, n, d, h, k;
@@ -371,6 +372,199 @@ Test(dim, replace_is_simultaneous)
     cr_assert_eq(tl_dim_replace(dims, add(mul(num(2), B), quo(T, k)), from,
                                 to, 2, &out, NULL), TL_OK);
     cr_expect(tl_dim_same(out, add(mul(num(2), T), quo(B, k))));
+}
+
+/* ---- random expressions -------------------------------------------------- */
+
+enum { NAMES = 4, TRIALS = 3000 };
+
+static uint64_t state;
+
+static int64_t pick(int64_t bound)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)bound);
+}
+
+/* A random expression, and its value for each of `count` assignments; false
+ * where a division by zero (or an overflow) has no value. */
+static bool expression(int depth, int count, const int64_t (*value)[NAMES],
+                       tl_dim *out, int64_t *results)
+{
+    const tl_dim name[NAMES] = {B, T, k, h};
+    int64_t left[64], right[64];
+    tl_status st = TL_OK;
+    tl_dim a, b;
+    int op;
+
+    if (depth == 0 || pick(4) == 0) {
+        int which = (int)pick(NAMES + 1);
+        int64_t constant = pick(7) - 2;
+
+        *out = which < NAMES ? name[which] : num(constant);
+        for (int i = 0; i < count; i++) {
+            results[i] = which < NAMES ? value[i][which] : constant;
+        }
+        return true;
+    }
+    if (!expression(depth - 1, count, value, &a, left) ||
+        !expression(depth - 1, count, value, &b, right)) {
+        return false;
+    }
+    op = (int)pick(5);
+    for (int i = 0; i < count && op >= 3; i++) {
+        if (right[i] == 0) {
+            return false;
+        }
+    }
+    st = op == 0   ? tl_dim_add(dims, a, b, out, NULL)
+         : op == 1 ? tl_dim_sub(dims, a, b, out, NULL)
+         : op == 2 ? tl_dim_mul(dims, a, b, out, NULL)
+         : op == 3 ? tl_dim_div(dims, a, b, out, NULL)
+                   : tl_dim_mod(dims, a, b, out, NULL);
+    for (int i = 0; i < count; i++) {
+        results[i] = op == 0   ? left[i] + right[i]
+                     : op == 1 ? left[i] - right[i]
+                     : op == 2 ? left[i] * right[i]
+                     : op == 3 ? tl_floor_div(left[i], right[i])
+                               : tl_floor_mod(left[i], right[i]);
+    }
+    return st == TL_OK;
+}
+
+/* Assignments of 1 .. 4, all different sorts. */
+static void assign(int count, int64_t (*value)[NAMES])
+{
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j < NAMES; j++) {
+            value[i][j] = 1 + pick(4);
+        }
+    }
+}
+
+Test(dim, random_expressions_agree_with_numbers)
+{
+    int64_t value[16][NAMES], want[64];
+    int checked = 0;
+
+    state = 1;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        tl_dim from[NAMES] = {B, T, k, h}, x, got;
+
+        assign(16, value);
+        if (!expression(4, 16, (const int64_t(*)[NAMES])value, &x, want)) {
+            continue;
+        }
+        for (int i = 0; i < 16; i++) {
+            tl_dim to[NAMES];
+
+            for (int j = 0; j < NAMES; j++) {
+                to[j] = num(value[i][j]);
+            }
+            /* what is divided by in between may be 0 only together */
+            if (tl_dim_replace(dims, x, from, to, NAMES, &got, NULL) ==
+                TL_OK) {
+                cr_assert_eq(tl_dim_value(got), want[i], "trial %d", trial);
+                checked++;
+            }
+        }
+    }
+    cr_expect_gt(checked, 5 * TRIALS, "%d", checked);
+}
+
+enum { ALL = 256 }; /* every assignment of 1 .. 4 */
+
+static int64_t every[ALL][NAMES];
+
+/* A random pair of expressions with their values. */
+typedef struct sides {
+    tl_dim a, b;
+    int64_t x[ALL], y[ALL];
+} sides;
+
+static bool random_sides(int depth, sides *s)
+{
+    uint64_t start = state;
+
+    for (int c = 0; c < ALL; c += 64) { /* the same ones, 64 values at a time */
+        const int64_t(*part)[NAMES] = &((const int64_t(*)[NAMES])every)[c];
+
+        state = start;
+        if (!expression(depth, 64, part, &s->a, s->x + c) ||
+            !expression(depth, 64, part, &s->b, s->y + c)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Add a random fact; `holds` keeps the assignments that satisfy it. */
+static bool random_fact(bool *holds)
+{
+    int64_t kind = pick(3);
+    sides s;
+
+    if (!random_sides(1, &s) || tl_dim_same(s.b, num(0))) {
+        return false;
+    }
+    for (int i = 0; i < ALL; i++) {
+        holds[i] &= kind == 0   ? s.x[i] == s.y[i]
+                    : kind == 1 ? s.x[i] <= s.y[i]
+                                : s.y[i] != 0 && s.x[i] % s.y[i] == 0;
+    }
+    cr_assert_eq(kind == 0   ? tl_dims_fact_equal(dims, s.a, s.b, NULL)
+                 : kind == 1 ? tl_dims_fact_le(dims, s.a, s.b, NULL)
+                             : tl_dims_fact_divides(dims, s.a, s.b, NULL),
+                 TL_OK);
+    return true;
+}
+
+/* What is proved of a random claim holds where the facts do. */
+static void random_claim(const bool *holds, int *proved, int *refuted)
+{
+    tl_proof eq, le;
+    sides s;
+
+    if (!random_sides(2, &s)) {
+        return;
+    }
+    eq = tl_dim_eq(dims, s.a, s.b);
+    le = tl_dim_le(dims, s.a, s.b);
+    *proved += eq == TL_PROVED && !tl_dim_same(s.a, s.b);
+    *proved += le == TL_PROVED && !tl_dim_is_num(s.a);
+    *refuted += eq == TL_REFUTED;
+    for (int i = 0; i < ALL; i++) {
+        cr_assert(!holds[i] || eq != TL_PROVED || s.x[i] == s.y[i]);
+        cr_assert(!holds[i] || le != TL_PROVED || s.x[i] <= s.y[i]);
+    }
+}
+
+Test(dim, proofs_hold_wherever_the_facts_do)
+{
+    int proved = 0, refuted = 0;
+
+    for (int i = 0; i < ALL; i++) {
+        for (int j = 0, rest = i; j < NAMES; j++, rest /= 4) {
+            every[i][j] = 1 + rest % 4;
+        }
+    }
+    state = 2;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        size_t mark = tl_dims_mark(dims);
+        bool holds[ALL];
+
+        for (int i = 0; i < ALL; i++) {
+            holds[i] = true;
+        }
+        if (random_fact(holds) && random_fact(holds)) {
+            for (int claim = 0; claim < 6; claim++) {
+                random_claim(holds, &proved, &refuted);
+            }
+        }
+        tl_dims_release(dims, mark);
+    }
+    cr_expect_gt(proved, 100, "%d", proved);
+    cr_expect_gt(refuted, 1000, "%d", refuted);
 }
 
 Test(dim, every_failed_allocation_is_a_status)
