@@ -64,8 +64,13 @@ static const struct {
 
 static tl_status bad(tl_session *s, const option_row *o, const char *text)
 {
+    const char *wanted = o->kind == KIND_COUNT  ? "a whole number from 0"
+                         : o->kind == KIND_SIZE ? "a size such as 512M or 8G"
+                         : o->kind == KIND_FLAG ? "true or false"
+                                                : o->argument;
+
     return tl_fail(&s->diag, TL_E0720, "--%s needs %s, got \"%s\"", o->name,
-                   o->argument, text);
+                   wanted, text);
 }
 
 /* A whole number, with K, M or G behind it for sizes. */
@@ -165,8 +170,11 @@ static tl_status unknown_option(tl_session *s, const char *arg)
         names[i] = option_rows[i].name;
     }
     tl_status st = tl_fail(&s->diag, TL_E0720, "there is no option %s", arg);
-    const char *near =
-        tl_nearest(arg + strspn(arg, "-"), names, COUNT_OF(option_rows));
+    char word[64];
+
+    arg += strspn(arg, "-");
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(arg, "="), arg);
+    const char *near = tl_nearest(word, names, COUNT_OF(option_rows));
 
     if (near != NULL) {
         tl_diag_help(&s->diag, "--%s", near);

@@ -118,8 +118,11 @@ static tl_status unknown_flag(tl_eval *ev, const tl_funcdef *fn,
     }
     tl_status st = tl_fail(ev->diag, TL_E0720, "the program has no flag %s",
                            flag);
-    const char *near = flag[0] == '-' && flag[1] == '-'
-                           ? tl_nearest(flag + 2, names, n)
+    char word[64];
+
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(flag, "="), flag);
+    const char *near = word[0] == '-' && word[1] == '-'
+                           ? tl_nearest(word + 2, names, n)
                            : NULL;
 
     if (near != NULL) {
@@ -180,6 +183,32 @@ static tl_status one_flag(tl_eval *ev, const tl_funcdef *fn,
     return unknown_flag(ev, fn, flag);
 }
 
+static bool is_given(const tl_args *args, const tl_sym *name)
+{
+    for (size_t i = 0; i < args->nkw; i++) {
+        if (args->names[i] == name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A parameter without default is a flag that must be given. */
+static tl_status check_given(tl_eval *ev, const tl_funcdef *fn,
+                             const tl_args *args)
+{
+    for (uint32_t i = 0; i < fn->params.len; i++) {
+        const tl_ast_param *p = TL_AST(param, fn->params.items[i]);
+
+        if (p->value == NULL && p->star == 0 &&
+            !is_given(args, p->name)) {
+            return tl_fail(ev->diag, TL_E0720, "the program needs --%s",
+                           p->name->text);
+        }
+    }
+    return TL_OK;
+}
+
 tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns, const tl_funcdef *fn)
 {
     int argc = ev->options != NULL ? ev->options->nmain_args : 0;
@@ -197,9 +226,17 @@ tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns, const tl_funcdef *fn)
         const tl_ast_param *p = NULL;
 
         st = one_flag(ev, fn, argv + i, argc - i, &used, &p, &kw[args.nkw]);
+        if (st == TL_OK && is_given(&args, p->name)) {
+            st = tl_fail(ev->diag, TL_E0720, "--%s is given twice",
+                         p->name->text);
+            tl_drop(&kw[args.nkw]);
+        }
         if (st == TL_OK) {
             names[args.nkw++] = p->name;
         }
+    }
+    if (st == TL_OK) {
+        st = check_given(ev, fn, &args);
     }
     if (st == TL_OK) {
         st = tl_call_code(ev, fn, ns, NULL, NULL, &args, &r);
