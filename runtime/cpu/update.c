@@ -10,6 +10,7 @@
 #include "runtime/cpu/update.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "runtime/cpu/kern.h"
 
@@ -25,6 +26,8 @@ typedef struct update_job {
     char *out[1 + STATES];
     tl_dtype out_dtype[1 + STATES];
     int64_t n;
+    _Atomic int64_t moved, lost; /* elements of a 16-bit p that the step has
+                                    changed, and that rounding kept */
 } update_job;
 
 /* Elements [i, i + n) in the type of the arithmetic: in place, or in `row`. */
@@ -74,7 +77,27 @@ static void store_block(const update_job *job, int r, int64_t i, int64_t n,
     }
 }
 
-static void update_block(const update_job *job, int64_t i, int64_t n)
+/* Count what a step does to 16-bit parameters: `before` and `after` are in
+ * the type of the arithmetic, after not yet rounded. */
+static void count_steps(update_job *job, int64_t n, const float *before,
+                        const float *after)
+{
+    int64_t moved = 0, lost = 0;
+
+    for (int64_t j = 0; j < n; j++) {
+        uint64_t word = 0; // room for any dtype
+        bool kept;
+
+        tl_cpu_store_f32(&word, job->out_dtype[0], 0, after[j]);
+        kept = tl_cpu_load_f32(&word, job->out_dtype[0], 0) == before[j];
+        moved += !kept;
+        lost += kept && after[j] != before[j];
+    }
+    atomic_fetch_add_explicit(&job->moved, moved, memory_order_relaxed);
+    atomic_fetch_add_explicit(&job->lost, lost, memory_order_relaxed);
+}
+
+static void update_block(update_job *job, int64_t i, int64_t n)
 {
     double in[OPERANDS][BLOCK], out[1 + STATES][BLOCK];
     const void *from[OPERANDS] = {NULL};
@@ -90,6 +113,9 @@ static void update_block(const update_job *job, int64_t i, int64_t n)
     rows = (tl_update_rows){from[0], from[1], from[2], from[3],
                             to[0],   to[1],   to[2]};
     job->fn(n, &rows, &job->consts);
+    if (tl_dtype_arith(job->out_dtype[0]) != job->out_dtype[0]) {
+        count_steps(job, n, from[0], to[0]);
+    }
     for (int r = 0; r < job->n_out; r++) {
         store_block(job, r, i, n, out[r]);
     }
@@ -97,7 +123,7 @@ static void update_block(const update_job *job, int64_t i, int64_t n)
 
 static void update_task(void *arg, int64_t task, int worker)
 {
-    const update_job *job = arg;
+    update_job *job = arg;
     int64_t i = task * TL_CPU_GRAIN, end = i + TL_CPU_GRAIN;
 
     (void)worker;
@@ -127,6 +153,30 @@ static tl_status set_input(tl_kernel_ctx *k, update_job *job, int a,
                          t->stride);
     job->in[a] = tl_storage_data(*copy);
     return TL_OK;
+}
+
+/* One warning in a sink: a training loop would fill it. */
+static bool has_warned(const tl_diag *diag)
+{
+    const tl_diag_item *item = diag->first;
+
+    while (item && item->code != TL_W0516) {
+        item = item->next;
+    }
+    return item != NULL;
+}
+
+/* Every step that was not zero was lost: bf16 has 8 bits (PyTorch's silent
+ * stall). */
+static void warn_of_rounding(tl_kernel_ctx *k, const update_job *job)
+{
+    if (job->lost > 0 && job->moved == 0 && !has_warned(k->diag)) {
+        tl_warn(k->diag, TL_W0516, (tl_span){0},
+                "the step is too small for %s: no element of the parameter "
+                "has changed", tl_dtype_name(job->out_dtype[0]));
+        tl_diag_help(k->diag, "keep the parameter in f32, and lower its "
+                              "storage by autocast");
+    }
 }
 
 static tl_update_fn *find_rule(tl_update_rule rule, bool wide)
@@ -161,6 +211,7 @@ static tl_status update(tl_kernel_ctx *k, tl_update_rule rule,
         job.out_dtype[r] = out[r]->dtype;
     }
     tl_cpu_run(k, tl_ceil_div(job.n, TL_CPU_GRAIN), update_task, &job);
+    warn_of_rounding(k, &job);
 out:
     for (int a = 0; a < n_in; a++) {
         tl_storage_unref(copy[a]);

@@ -129,6 +129,78 @@ Test(update, sgd_and_momentum)
     tl_tensor_unref(out[1]);
 }
 
+/* Twenty steps with changing gradients against the algorithms as they are
+ * published, in double: Kingma, Ba (2015), algorithm 1; Loshchilov, Hutter
+ * (2019), algorithm 2 with PyTorch's lr * decay; momentum as PyTorch has it. */
+Test(update, twenty_steps_follow_the_published_algorithms)
+{
+    enum { STEPS = 20 };
+    double g[STEPS];
+
+    for (int i = 0; i < STEPS; i++) {
+        g[i] = sin(3.7 * i + .5) + .3;
+    }
+    for (int decoupled = 0; decoupled < 2; decoupled++) {
+        tl_attrs at = attrs(.01, .1, .9, .95, 1e-6);
+        double p = .7, m = 0, v = 0;
+
+        for (int t = 1; t <= STEPS; t++) {
+            double d = g[t - 1] + (decoupled ? 0 : .1 * p);
+
+            p -= decoupled ? .01 * .1 * p : 0;
+            m = .9 * m + .1 * d;
+            v = .95 * v + .05 * d * d;
+            p -= .01 * (m / (1 - pow(.9, t))) /
+                 (sqrt(v / (1 - pow(.95, t))) + 1e-6);
+            cr_expect(fabs(adam(TL_f32, decoupled, &at, .7, g, t) - p) < 1e-6,
+                      "step %d, decoupled %d", t, decoupled);
+        }
+    }
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        tl_tensor *in[] = {scalar(TL_f64, .7), scalar(TL_f64, 0),
+                           scalar(TL_f64, 0)};
+        tl_tensor *out[] = {in[0], in[2]};
+        tl_attrs at = attrs(.05, .01, .9, 0, 0);
+        double p = .7, b = 0;
+
+        at.flag = nesterov;
+        for (int t = 0; t < STEPS; t++) {
+            double d = g[t] + .01 * p;
+
+            tl_tensor_set_f(in[1], 0, g[t]);
+            cr_assert_eq(tl_cpu_momentum_update(&ctx, TL_OP_momentum_update,
+                                                in, 3, out, 2, &at), TL_OK);
+            b = .9 * b + d;
+            p -= .05 * (nesterov ? d + .9 * b : b);
+            cr_expect(fabs(tl_tensor_get_f(in[0], 0) - p) < 1e-14);
+        }
+        for (int i = 0; i < 3; i++) {
+            tl_tensor_unref(in[i]);
+        }
+    }
+}
+
+/* A bf16 parameter that every step leaves where it was: one warning. */
+Test(update, warns_when_rounding_loses_the_step)
+{
+    tl_tensor *in[] = {scalar(TL_bf16, 1), scalar(TL_bf16, 1)};
+    tl_attrs at = attrs(1e-3, 0, 0, 0, 0);
+
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(tl_cpu_sgd_update(&ctx, TL_OP_sgd_update, in, 2, in, 1,
+                                       &at), TL_OK);
+    }
+    expect_f(in[0], (double[]){1}, 0);
+    cr_expect_eq(ctx_diag.nwarnings, 1);
+    cr_expect_eq(ctx_diag.last->code, TL_W0516);
+    at.f[0] = .1;
+    cr_assert_eq(tl_cpu_sgd_update(&ctx, TL_OP_sgd_update, in, 2, in, 1, &at),
+                 TL_OK);
+    cr_expect_float_eq(tl_tensor_get_f(in[0], 0), .9, 4e-3);
+    tl_tensor_unref(in[0]);
+    tl_tensor_unref(in[1]);
+}
+
 /* Many elements, in place and not, strided gradient, f64: one answer. */
 Test(update, large_parameters_and_views)
 {
