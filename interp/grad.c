@@ -60,6 +60,9 @@ static tl_status cells_target(tl_eval *ev, tl_target *t, tl_value v)
     }
     if (v.tag != TL_V_SELECT && v.tag != TL_V_CELL) {
         TL_TRY(tl_modules_below(ev, v, &t->modules, &t->nmodules));
+        for (size_t i = 0; i < t->nmodules; i++) {
+            t->modules[i]->obj.refs++; /* the body may drop them */
+        }
     }
     t->kind = v.tag == TL_V_CELL ? TL_TARGET_CELL : TL_TARGET_CELLS;
     return TL_OK;
@@ -248,9 +251,12 @@ static void block_fini(tl_gradblk *b)
     for (size_t i = 0; i < b->ntargets; i++) {
         tl_target *t = &b->targets[i];
 
+        for (size_t k = 0; k < t->nmodules; k++) {
+            tl_unref(tl_obj_value_take(t->modules[k]));
+        }
+        tl_free(t->modules);
         tl_tree_shape_unref(t->shape);
         tl_unref(t->leaf);
-        tl_free(t->modules);
     }
     tl_free(b->targets);
     tl_free(b->leaves);
