@@ -21,6 +21,8 @@
 
 enum { DETERMINISTIC_THREADS = 16 };
 
+static const double TASK_FLOPS = 8e5; /* 20 us of a core */
+
 /* ---- backends ---------------------------------------------------------- */
 
 static bool plain_f32(const tl_gemm *g)
@@ -279,6 +281,7 @@ typedef struct product {
     int64_t size[TL_MAX_RANK];
     int64_t batch;
     tl_blocks blocks;
+    int64_t per_task; /* blocks */
     char *scratch;
     _Atomic bool failed;
 } product;
@@ -300,12 +303,12 @@ static int64_t batch_offset(const product *p, const operand *o, int64_t index)
     return offset;
 }
 
-static void block_task(void *arg, int64_t task, int worker)
+/* Block `number` of the batch, by `worker`. */
+static void run_block(product *p, int64_t number, int worker)
 {
-    product *p = arg;
     const tl_blocks *cut = &p->blocks;
     int64_t per_matrix = cut->tm * cut->tn;
-    int64_t index = task / per_matrix, block = task % per_matrix;
+    int64_t index = number / per_matrix, block = number % per_matrix;
     int64_t i = block % cut->tm * cut->rows;
     int64_t j = block / cut->tm * cut->columns;
     tl_gemm g = p->whole;
@@ -327,6 +330,26 @@ static void block_task(void *arg, int64_t task, int worker)
     if (!p->backend->run(&g)) {
         atomic_store_explicit(&p->failed, true, memory_order_relaxed);
     }
+}
+
+static void block_task(void *arg, int64_t task, int worker)
+{
+    product *p = arg;
+    int64_t total = p->batch * p->blocks.tm * p->blocks.tn;
+    int64_t end = least((task + 1) * p->per_task, total);
+
+    for (int64_t i = task * p->per_task; i < end; i++) {
+        run_block(p, i, worker);
+    }
+}
+
+/* Blocks of small products go together, so that a task lasts 20 us. */
+static int64_t blocks_a_task(const product *p)
+{
+    double flops = 2.0 * (double)p->blocks.rows * (double)p->blocks.columns *
+                   (double)p->whole.k;
+
+    return flops >= TASK_FLOPS ? 1 : (int64_t)(TASK_FLOPS / (flops + 1)) + 1;
 }
 
 static const tl_gemm_backend *backend_of(tl_dtype dtype)
@@ -357,7 +380,9 @@ static tl_status run_blocks(tl_kernel_ctx *k, product *p)
                               p->backend->scratch, &scratch));
         p->scratch = tl_storage_data(scratch);
     }
-    tl_cpu_run(k, p->batch * p->blocks.tm * p->blocks.tn, block_task, p);
+    p->per_task = blocks_a_task(p);
+    tl_cpu_run(k, tl_ceil_div(p->batch * p->blocks.tm * p->blocks.tn,
+                              p->per_task), block_task, p);
     if (p->failed) {
         st = tl_fail_memory(k->diag, "a matrix product", 0);
     }
