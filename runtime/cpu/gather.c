@@ -60,18 +60,32 @@ static int64_t line_offset(const line_job *job, const int64_t *stride,
     return offset;
 }
 
+/* Neighbouring lines that are walked side by side, so that rows of memory
+ * are read and written along. */
+enum { SIDE_BY_SIDE = 64 };
+
+/* Lines [i, i + count) of outer index o; x[c], s[c]: where they start in x (or
+ * the target) and in the source. */
+typedef struct bundle {
+    int64_t o, i, count;
+    int64_t x[SIDE_BY_SIDE], s[SIDE_BY_SIDE];
+} bundle;
+
 #define DEFINE_GATHER(bits)                                                  \
-    static void gather_##bits(const line_job *job, int64_t o, int64_t i)     \
+    static void gather_##bits(const line_job *job, const bundle *b)          \
     {                                                                        \
-        int64_t start = o * job->n * job->inner + i;                         \
+        int64_t start = b->o * job->n * job->inner + b->i;                   \
         const int64_t *index = job->index + start;                           \
         uint##bits##_t *to = (uint##bits##_t *)job->to + start;              \
-        const uint##bits##_t *from = (const uint##bits##_t *)job->from +     \
-                                     line_offset(job, job->x_stride, o, i);  \
+        const uint##bits##_t *from = (const uint##bits##_t *)job->from;      \
         int64_t step = job->x_stride[job->axis];                             \
                                                                              \
         for (int64_t j = 0; j < job->n; j++) {                               \
-            to[j * job->inner] = from[index[j * job->inner] * step];         \
+            for (int64_t c = 0; c < b->count; c++) {                         \
+                to[c] = from[b->x[c] + index[c] * step];                     \
+            }                                                                \
+            to += job->inner;                                                \
+            index += job->inner;                                             \
         }                                                                    \
     }
 DEFINE_GATHER(8)
@@ -80,20 +94,21 @@ DEFINE_GATHER(32)
 DEFINE_GATHER(64)
 
 #define DEFINE_SCATTER(name, type, sum)                                      \
-    static void scatter_##name(const line_job *job, int64_t o, int64_t i)    \
+    static void scatter_##name(const line_job *job, const bundle *b)         \
     {                                                                        \
         const int64_t *index =                                               \
-            job->index + o * job->n * job->inner + i;                        \
-        type *to = (type *)job->to + line_offset(job, job->x_stride, o, i);  \
-        const type *from = (const type *)job->from +                         \
-                           line_offset(job, job->s_stride, o, i);            \
+            job->index + b->o * job->n * job->inner + b->i;                  \
+        type *to = (type *)job->to;                                          \
+        const type *from = (const type *)job->from;                          \
         int64_t step = job->x_stride[job->axis];                             \
         int64_t s_step = job->s_stride[job->axis];                           \
                                                                              \
-        for (int64_t j = 0; j < job->n; j++) {                               \
-            type *at = &to[index[j * job->inner] * step];                    \
+        for (int64_t j = 0; j < job->n; j++, index += job->inner) {          \
+            for (int64_t c = 0; c < b->count; c++) {                         \
+                type *at = &to[b->x[c] + index[c] * step];                   \
                                                                              \
-            *at = (type)((sum)*at + (sum)from[j * s_step]);                  \
+                *at = (type)((sum)*at + (sum)from[b->s[c] + j * s_step]);    \
+            }                                                                \
         }                                                                    \
     }
 DEFINE_SCATTER(f32, float, float)
@@ -104,7 +119,7 @@ DEFINE_SCATTER(i16, int16_t, uint32_t)
 DEFINE_SCATTER(i8, int8_t, uint32_t)
 DEFINE_SCATTER(u8, uint8_t, uint32_t)
 
-typedef void line_fn(const line_job *job, int64_t o, int64_t i);
+typedef void line_fn(const line_job *job, const bundle *b);
 
 static line_fn *gather_of(size_t width)
 {
@@ -132,12 +147,18 @@ static void lines_task(void *arg, int64_t task, int worker)
 {
     const lines *l = arg;
     const line_job *job = l->job;
-    int64_t o = task / job->parts;
-    int64_t i = task % job->parts * job->lines, end = i + job->lines;
+    bundle b = {.o = task / job->parts, .i = task % job->parts * job->lines};
+    int64_t end = b.i + job->lines;
 
     (void)worker;
-    for (end = end < job->inner ? end : job->inner; i < end; i++) {
-        l->fn(job, o, i);
+    for (end = end < job->inner ? end : job->inner; b.i < end;
+         b.i += SIDE_BY_SIDE) {
+        b.count = end - b.i < SIDE_BY_SIDE ? end - b.i : SIDE_BY_SIDE;
+        for (int64_t c = 0; c < b.count; c++) {
+            b.x[c] = line_offset(job, job->x_stride, b.o, b.i + c);
+            b.s[c] = line_offset(job, job->s_stride, b.o, b.i + c);
+        }
+        l->fn(job, &b);
     }
 }
 

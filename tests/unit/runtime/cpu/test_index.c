@@ -80,6 +80,43 @@ Test(index, scatter_add_sums_repeated_indices)
     drop(in, 3);
 }
 
+/* Many lines and tasks, along each axis, against plain loops. */
+Test(index, gather_and_scatter_of_many_lines)
+{
+    enum { A = 40, B = 300, C = 9 };
+
+    for (int axis = 0; axis < 3; axis++) {
+        tl_tensor *x = random_tensor(TL_i64, SIZES(A, B, C), 1);
+        tl_tensor *index = new_tensor(TL_i32, SIZES(A, B, C)), *y, *z;
+        tl_tensor *in[] = {x, index, x};
+        int64_t *want = tl_calloc(A * B * C, sizeof(*want)), bad = 0;
+        int64_t stride = axis == 0 ? B * C : axis == 1 ? C : 1;
+        tl_attrs at = attrs();
+        uint64_t seed = 9;
+
+        at.axis = (int8_t)axis;
+        for (int64_t i = 0; i < A * B * C; i++) {
+            want[i] = tl_tensor_get_i(x, i);
+            tl_tensor_set_i(index, i,
+                            (int64_t)((random_unit(&seed) + 1) / 2 *
+                                      (double)x->size[axis]));
+        }
+        cr_assert_eq(RUN(gather, in, 2, &at, &y), TL_OK);
+        cr_assert_eq(RUN(scatter_add, in, 3, &at, &z), TL_OK);
+        for (int64_t i = 0; i < A * B * C; i++) {
+            int64_t own = i / stride % x->size[axis];
+            int64_t other = i + (tl_tensor_get_i(index, i) - own) * stride;
+
+            bad += tl_tensor_get_i(y, i) != tl_tensor_get_i(x, other);
+            want[other] += tl_tensor_get_i(x, i);
+        }
+        bad += memcmp(want, tl_tensor_data(z), sizeof(*want) * A * B * C) != 0;
+        cr_expect_eq(bad, 0, "axis %d", axis);
+        tl_free(want);
+        drop((tl_tensor *[]){x, index, y, z}, 4);
+    }
+}
+
 /* candle#2586 and friends: 16-bit floats are summed in f32. */
 Test(index, scatter_add_of_f16_rounds_once)
 {
