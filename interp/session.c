@@ -2,32 +2,12 @@
 #include "interp/session.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/io/file.h"
-
-/* The flag that a signal handler sets: a property of the process. */
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int sig)
-{
-    (void)sig;
-    interrupted = 1;
-}
-
-void tl_session_catch_interrupts(tl_session *s)
-{
-    struct sigaction act = {.sa_handler = on_interrupt};
-
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, NULL); /* system calls are not restarted */
-    signal(SIGPIPE, SIG_IGN);
-    s->rt.interrupted = &interrupted;
-}
 
 void tl_session_init(tl_session *s)
 {
