@@ -107,13 +107,14 @@ static tl_ast *field_of(tl_parser *ps, const tl_ast *stmt)
 tl_ast *tl_build_record(tl_parser *ps, tl_span at, const tl_sym *name,
                         tl_span name_at, tl_ast *body)
 {
-    const tl_kids *stmts = &TL_AST(block, body)->stmts;
+    const tl_kids *stmts;
     tl_kids fields = {0};
     tl_text doc = {0};
 
     if (body->kind != TL_AST_BLOCK) {
         return body; /* out of memory */
     }
+    stmts = &TL_AST(block, body)->stmts;
     for (uint32_t i = 0; i < stmts->len; i++) {
         tl_ast *stmt = stmts->items[i];
 
