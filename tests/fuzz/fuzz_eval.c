@@ -2,8 +2,9 @@
  * prompt.
  *
  * The first byte chooses how the rest runs: with bit 6 as an entry of the
- * REPL, else as a file with its tests; with bit 7 an allocation fails, and
- * the low bits say which.  Steps, memory and stack are limited; effects on
+ * REPL, else as a file with its tests; with bit 7 a second time, in which an
+ * allocation fails (bit 5: and all after it), which depends on all bytes and
+ * on how many there were the first time.  Steps, memory and stack are limited; effects on
  * the host (files, time, environment) are refused.  Besides not crashing, it
  * checks that a failure was reported, that the evaluator is at rest
  * afterwards and usable, and that no object or tensor is left.
@@ -180,17 +181,15 @@ static void run_entry(fuzz *f, const char *text, size_t size)
     TL_CHECK(st == TL_OK && v.tag == TL_V_INT && v.i == 2);
 }
 
-static void run_input(fuzz *f, uint8_t how, const char *text, size_t size)
+/* Run the text; `fail_at` as for tl_mem_fail_at. */
+static void run_once(fuzz *f, uint8_t how, const char *text, size_t size,
+                     uint64_t fail_at)
 {
     tl_eval *ev = &f->s->ev;
 
     tl_rt_seed(ev->rt, 0);
     ev->next_serial = 1;
-    if (how & 0x80) {
-        uint64_t n = how & 0x1f;
-
-        tl_mem_fail_at(1 + 2 * n * n, (how & 0x20) != 0);
-    }
+    tl_mem_fail_at(fail_at, (how & 0x20) != 0);
     if (how & 0x40) {
         run_entry(f, text, size);
     } else {
@@ -198,6 +197,18 @@ static void run_input(fuzz *f, uint8_t how, const char *text, size_t size)
     }
     tl_mem_fail_at(0, false);
     tl_eval_reset(ev, f->library);
+}
+
+static void run_input(fuzz *f, uint8_t how, const char *text, size_t size)
+{
+    uint64_t before = tl_mem_attempts();
+
+    run_once(f, how, text, size, 0);
+    if (how & 0x80) {
+        uint64_t n = tl_mem_attempts() - before;
+
+        run_once(f, how, text, size, 1 + tl_hash_bytes(text, size, how) % n);
+    }
 }
 
 static bool grew(const fuzz *f)

@@ -194,7 +194,14 @@ static void combine(edit *e, const uint8_t *s, size_t n, const uint8_t *from,
     }
 }
 
-/* The first byte chooses how the rest runs: it is kept. */
+/* The first byte chooses how the rest runs. */
+static void put_first(edit *e, uint8_t first)
+{
+    uint8_t any = (uint8_t)below(256);
+
+    put(e, below(8) == 0 ? &any : &first, 1);
+}
+
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t none,
                                  const uint8_t *two, size_t ntwo,
                                  uint8_t *out, size_t most, unsigned seed)
@@ -205,7 +212,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *one, size_t none,
     if (none < 2 || ntwo < 2) {
         return 0;
     }
-    put(&e, one, 1);
+    put_first(&e, one[0]);
     combine(&e, one + 1, none - 1, two + 1, ntwo - 1);
     return e.len;
 }
@@ -221,7 +228,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
         return LLVMFuzzerMutate(data, size, most);
     }
     memcpy(copy, data, size);
-    put(&e, copy, 1);
+    put_first(&e, copy[0]);
     if (below(8) == 0) { /* drop lines */
         splice_word(&e, copy + 1, size - 1, some_lines(copy + 1, size - 1),
                     copy, (part){0, 0});
