@@ -125,17 +125,14 @@ tl_status tl_sort_list(tl_eval *ev, tl_value xs, tl_value key, bool reverse,
 {
     size_t n = xs.seq->len;
     pair *memory = tl_calloc(2 * n + 1, sizeof(*memory));
-    sorter s = {.ev = ev,
-                .pairs = memory,
-                .spare = memory + n,
-                .n = n,
-                .reverse = reverse};
+    sorter s = {.ev = ev, .pairs = memory, .n = n, .reverse = reverse};
     tl_status st = TL_OK;
     bool known;
 
     if (memory == NULL) {
         return tl_fail_memory(ev->diag, "sorting", 2 * n * sizeof(*memory));
     }
+    s.spare = memory + n;
     for (size_t i = 0; i < n; i++) {
         s.pairs[i].key = tl_empty();
     }

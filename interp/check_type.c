@@ -361,26 +361,33 @@ static bool is_cells(tl_value v)
            v.tag == TL_V_LIST || v.tag == TL_V_TUPLE || v.tag == TL_V_DICT;
 }
 
-/* Items of a list against list[T].  Conversions of items are not kept: an
- * int in a list[float] counts as it is. */
+/* Part of a value that stays as it is: what it would convert to is not kept,
+ * so an int in a list[float] counts as it is. */
+static tl_status check_item(check *c, const tl_ast *type, tl_value item)
+{
+    tl_value v = tl_ref(item);
+    tl_status st = check_value(c, type, &v);
+
+    tl_unref(v);
+    return st;
+}
+
+/* Items of a list against list[T], keys and values of a dict against
+ * dict[K, V]. */
 static tl_status check_items(check *c, const tl_kids *args, tl_value v)
 {
     if (v.tag == TL_V_LIST && args->len == 1) {
         for (size_t i = 0; i < v.seq->len; i++) {
-            tl_value item = v.seq->items[i];
-
-            if (item.tag != TL_V_INT) {
-                TL_TRY(check_value(c, args->items[0], &item));
-            }
+            TL_TRY(check_item(c, args->items[0], v.seq->items[i]));
         }
     }
     if (v.tag == TL_V_DICT && args->len == 2) {
         for (size_t i = 0; i < v.dict->len; i++) {
-            tl_value item = v.dict->entries[i].value;
+            const tl_dict_entry *entry = &v.dict->entries[i];
 
-            if (v.dict->entries[i].key.tag != TL_V_EMPTY &&
-                item.tag != TL_V_INT) {
-                TL_TRY(check_value(c, args->items[1], &item));
+            if (entry->key.tag != TL_V_EMPTY) {
+                TL_TRY(check_item(c, args->items[0], entry->key));
+                TL_TRY(check_item(c, args->items[1], entry->value));
             }
         }
     }
@@ -469,12 +476,7 @@ static tl_status check_tuple(check *c, const tl_ast_type_tuple *t, tl_value *v)
         return mismatch(c, TL_E0210, "");
     }
     for (uint32_t i = 0; i < t->items.len; i++) {
-        tl_value item = v->seq->items[i];
-
-        if (item.tag == TL_V_INT) {
-            continue; /* fits int and float alike */
-        }
-        TL_TRY(check_value(c, t->items.items[i], &item));
+        TL_TRY(check_item(c, t->items.items[i], v->seq->items[i]));
     }
     return TL_OK;
 }

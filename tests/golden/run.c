@@ -1,8 +1,8 @@
 /* run.c - one execution of tlang on a golden test.
  *
- * Each run has a scratch folder that holds links to everything beside the
- * test, so that imports work, messages name the bare file, and what the
- * program writes is thrown away.  Output goes to files, not pipes: nothing
+ * Each run has a scratch folder that holds links to the test and to what is
+ * beside it, other tests excepted, so that imports work, messages name the
+ * bare file, and what the program writes is thrown away.  Output goes to files, not pipes: nothing
  * can block, and a killed run keeps what it had written. */
 #define _GNU_SOURCE
 #include "tests/golden/golden.h"
@@ -29,26 +29,70 @@ double now_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Links in `folder` to each entry of the folder that holds the test. */
-static bool link_siblings(const test_case *c, const char *folder)
+/* What tests of a folder may read: all that is no test itself.  The folder
+ * that was listed last is kept, as its tests run one after the other. */
+static struct {
+    char *path;
+    lines names;
+} listed;
+
+static bool is_test(const char *path, const char *name)
+{
+    size_t len = strlen(name);
+    if (len < 3 || strcmp(name + len - 3, ".tl")) {
+        return false;
+    }
+    test_case *c = case_read(path, name);
+    bool helper = c && c->helper;
+    if (c) {
+        case_free(c);
+    }
+    return !helper;
+}
+
+static bool list_folder(const char *source)
+{
+    if (listed.path && !strcmp(listed.path, source)) {
+        return true;
+    }
+    DIR *dir = opendir(source);
+    if (!dir) {
+        return false;
+    }
+    free(listed.path);
+    lines_free(&listed.names);
+    listed.path = format("%s", source);
+    for (struct dirent *e; (e = readdir(dir));) {
+        char *path = format("%s%s", source, e->d_name);
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") &&
+            !is_test(path, e->d_name)) {
+            lines_add(&listed.names, e->d_name, strlen(e->d_name));
+        }
+        free(path);
+    }
+    closedir(dir);
+    return true;
+}
+
+static bool link_one(const char *source, const char *name, const char *folder)
+{
+    char *from = format("%s%s", source, name);
+    char *to = format("%s/%s", folder, name);
+    bool ok = symlink(from, to) == 0 || errno == EEXIST;
+
+    free(from);
+    free(to);
+    return ok;
+}
+
+/* Links in `folder` to the test and to what it may read. */
+static bool link_files(const test_case *c, const char *folder)
 {
     char *source = format("%.*s", (int)(c->base - c->path), c->path);
-    DIR *dir = opendir(source);
-    bool ok = dir != NULL;
-    struct dirent *e;
+    bool ok = list_folder(source) && link_one(source, c->base, folder);
 
-    while (ok && (e = readdir(dir))) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) {
-            continue;
-        }
-        char *from = format("%s%s", source, e->d_name);
-        char *to = format("%s/%s", folder, e->d_name);
-        ok = symlink(from, to) == 0;
-        free(from);
-        free(to);
-    }
-    if (dir) {
-        closedir(dir);
+    for (size_t i = 0; ok && i < listed.names.len; i++) {
+        ok = link_one(source, listed.names.items[i], folder);
     }
     free(source);
     return ok;
@@ -180,7 +224,7 @@ run *run_start(const options *o, test_case *c, size_t number)
     r->folder = format("%s/%zu", o->scratch, number);
     char *work = format("%s/work", r->folder);
     bool ok = mkdir(r->folder, 0700) == 0 && mkdir(work, 0700) == 0 &&
-              link_siblings(c, work);
+              link_files(c, work);
     free(work);
 
     lines argv = build_argv(o, c);
