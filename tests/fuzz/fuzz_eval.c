@@ -4,7 +4,8 @@
  * The first byte chooses how the rest runs: with bit 6 as an entry of the
  * REPL, else as a file with its tests; with bit 7 a second time, in which an
  * allocation fails (bit 5: and all after it), which depends on all bytes and
- * on how many there were the first time.  Steps, memory and stack are limited; effects on
+ * on how many there were the first time.  Steps, memory and stack are
+ * limited; effects on
  * the host (files, time, environment) are refused.  Besides not crashing, it
  * checks that a failure was reported, that the evaluator is at rest
  * afterwards and usable, and that no object or tensor is left.

@@ -2,8 +2,9 @@
  *
  * Each run has a scratch folder that holds links to the test and to what is
  * beside it, other tests excepted, so that imports work, messages name the
- * bare file, and what the program writes is thrown away.  Output goes to files, not pipes: nothing
- * can block, and a killed run keeps what it had written. */
+ * bare file, and what the program writes is thrown away.  Output goes to
+ * files, not pipes: nothing can block, and a killed run keeps what it had
+ * written. */
 #define _GNU_SOURCE
 #include "tests/golden/golden.h"
 
