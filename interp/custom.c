@@ -216,12 +216,6 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
 
 /* ---- the call ---------------------------------------------------------- */
 
-static bool is_float_tensor(tl_value v)
-{
-    return (v.tag == TL_V_TENSOR && tl_dtype_is_float(v.tensor->dtype)) ||
-           (v.tag == TL_V_NODE && tl_dtype_is_float(v.node->type.dtype));
-}
-
 /* The float tensors among the parameters, before the body rebinds any. */
 static tl_status float_params(tl_eval *ev, const tl_funcdef *fn,
                               tl_value *out, int *n)
@@ -231,7 +225,7 @@ static tl_status float_params(tl_eval *ev, const tl_funcdef *fn,
         const tl_ast_param *p = TL_AST(param, fn->params.items[i]);
         tl_value v = ev->frame->slots[p->ref.index];
 
-        if (!is_float_tensor(v)) {
+        if (!tl_is_float_tensor(v)) {
             continue;
         }
         if (*n == TL_INLINE_ARGS) {
@@ -251,7 +245,7 @@ static tl_status check_captures(tl_eval *ev, const tl_funcdef *fn)
     const tl_fn *c = ev->frame->closure;
 
     for (size_t i = 0; c != NULL && i < c->ncaptures; i++) {
-        if (is_float_tensor(c->captures[i])) {
+        if (tl_is_float_tensor(c->captures[i])) {
             tl_status st = tl_fail_at(
                 ev->diag, TL_E0515, fn->backward->span,
                 "`%s` has its own backward, but captures the tensor `%s`",
@@ -323,7 +317,7 @@ static tl_status alias_results(tl_eval *ev, tl_value v, rule *r,
         tl_tensor *t = NULL;
 
         items[i] = tl_ref(item);
-        if (!is_float_tensor(item)) {
+        if (!tl_is_float_tensor(item)) {
             continue;
         }
         if (r->nout == TL_MAX_OUTPUTS) {
@@ -418,7 +412,7 @@ static tl_status call_checked(tl_eval *ev, const tl_funcdef *fn,
         if (v.tag == TL_V_UNKNOWN || ndys == TL_MAX_OUTPUTS) {
             return TL_OK;
         }
-        if (is_float_tensor(v)) {
+        if (tl_is_float_tensor(v)) {
             dys[ndys++] = v;
         }
     }

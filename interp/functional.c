@@ -15,12 +15,6 @@
 
 #define MAX_ARGS TL_INLINE_ARGS
 
-static bool is_float_tensor(tl_value v)
-{
-    return (v.tag == TL_V_TENSOR && tl_dtype_is_float(v.tensor->dtype)) ||
-           (v.tag == TL_V_NODE && tl_dtype_is_float(v.node->type.dtype));
-}
-
 /* A differentiated call while it runs. */
 typedef struct dcall {
     tl_gradblk block;
@@ -46,7 +40,7 @@ static tl_status dcall_begin(tl_eval *ev, dcall *d, const tl_value *xs,
     for (size_t i = 0; i < n && st == TL_OK; i++) {
         tl_tensor *leaf = NULL;
 
-        if (!ev->domain->has_data || !is_float_tensor(xs[i])) {
+        if (!ev->domain->has_data || !tl_is_float_tensor(xs[i])) {
             d->leaves[i] = tl_ref(xs[i]);
         } else {
             st = tl_grad_leaf(ev->rt, d->block.tape, xs[i].tensor, &leaf);
@@ -93,7 +87,7 @@ static tl_status dcall_grads(tl_eval *ev, dcall *d, tl_value y, tl_value seed,
     *ngrads = 0;
     if (!ev->domain->has_data) {
         for (size_t i = 0; i < d->n; i++) {
-            if (is_float_tensor(d->leaves[i]) ||
+            if (tl_is_float_tensor(d->leaves[i]) ||
                 d->leaves[i].tag == TL_V_UNKNOWN) {
                 grads[(*ngrads)++] = tl_ref(d->leaves[i]);
             }
@@ -101,7 +95,7 @@ static tl_status dcall_grads(tl_eval *ev, dcall *d, tl_value y, tl_value seed,
         return TL_OK;
     }
     for (size_t i = 0; i < d->n; i++) {
-        if (is_float_tensor(d->leaves[i])) {
+        if (tl_is_float_tensor(d->leaves[i])) {
             leaves[n++] = d->leaves[i].tensor;
         }
     }
@@ -125,7 +119,7 @@ static tl_status call_tensor(tl_eval *ev, tl_value f, dcall *d, bool scalar,
     if (y->tag == TL_V_UNKNOWN) {
         return TL_OK;
     }
-    if (!is_float_tensor(*y)) {
+    if (!tl_is_float_tensor(*y)) {
         return tl_fail(ev->diag, TL_E0501,
                        "the function must give a float tensor, got %s",
                        tl_value_type_str(*y).s);
@@ -513,7 +507,7 @@ tl_status tl_bi_hessian_at(tl_eval *ev, const tl_builtin *self,
     tl_attrs at;
 
     (void)self;
-    if (!is_float_tensor(x)) {
+    if (!tl_is_float_tensor(x)) {
         return tl_fail(ev->diag, TL_E0502,
                        "the argument must be a float tensor, got %s",
                        tl_value_type_str(x).s);

@@ -78,17 +78,11 @@ static tl_status cell_target(tl_eval *ev, tl_target *t, tl_cell *cell)
     return st;
 }
 
-static bool is_float_tensor(tl_value v)
-{
-    return (v.tag == TL_V_TENSOR && tl_dtype_is_float(v.tensor->dtype)) ||
-           (v.tag == TL_V_NODE && tl_dtype_is_float(v.node->type.dtype));
-}
-
 /* A variable: its value becomes the leaf; *slot is where it goes back. */
 static tl_status variable_target(tl_eval *ev, tl_target *t, const tl_ast *e,
                                  tl_value v)
 {
-    if (e->kind != TL_AST_NAME || !is_float_tensor(v)) {
+    if (e->kind != TL_AST_NAME || !tl_is_float_tensor(v)) {
         return bad_target(ev, e, v);
     }
     t->kind = TL_TARGET_VARIABLE;

@@ -307,6 +307,12 @@ static inline bool tl_is_tensor(tl_value v)
     return v.tag == TL_V_TENSOR || v.tag == TL_V_NODE;
 }
 
+static inline bool tl_is_float_tensor(tl_value v)
+{
+    return (v.tag == TL_V_TENSOR && tl_dtype_is_float(v.tensor->dtype)) ||
+           (v.tag == TL_V_NODE && tl_dtype_is_float(v.node->type.dtype));
+}
+
 static inline bool tl_is_number(tl_value v) /* host number */
 {
     return v.tag == TL_V_BOOL || v.tag == TL_V_INT || v.tag == TL_V_FLOAT;
