@@ -42,6 +42,7 @@ typedef struct checker {
     const tl_source *source;
     const tl_funcdef *func;
     uint32_t depth;
+    bool resolved; /* refs are only filled in by a resolve that succeeded */
 } checker;
 
 static const tl_funcdef *func_of(const tl_ast *node)
@@ -86,7 +87,7 @@ static bool check_node(void *arg, tl_ast *node)
     TL_CHECK(node->span.end <= c.source->len);
     TL_CHECK(++c.depth <= 5 * TL_AST_MAX_DEPTH);
     c.func = func ? func : c.func;
-    if (node->kind == TL_AST_NAME && c.func) {
+    if (node->kind == TL_AST_NAME && c.resolved && c.func) {
         check_ref(&c, &TL_AST(name, node)->ref);
     }
     return tl_ast_children(node, check_node, &c);
@@ -132,7 +133,8 @@ static void run(tl_lang *lang, const char *text, size_t size, bool entry)
         checker c = {.source = tl_sources_get(lang->sources, file)};
 
         status = tl_resolve(unit, lang, &globals, &builtins, &diag);
-        c.func = status == TL_OK ? unit->root->func : NULL;
+        c.resolved = status == TL_OK;
+        c.func = c.resolved ? unit->root->func : NULL;
         check_node(&c, &unit->root->base);
         if (status == TL_OK) {
             print(unit);
