@@ -446,8 +446,14 @@ tl_status tl_bi_arange(tl_eval *ev, const tl_builtin *self, tl_value *args,
         d = tl_dtype_is_float(want) ? want : d;
     }
     at.dtype = (uint8_t)d;
-    TL_TRY(tl_eval_op(ev, TL_OP_arange, NULL, 0, &at, out));
-    return want == d ? TL_OK : cast_to(ev, *out, want, out);
+    tl_value v = tl_empty();
+
+    TL_TRY(tl_eval_op(ev, TL_OP_arange, NULL, 0, &at, &v));
+    if (want != d) {
+        return cast_to(ev, v, want, out);
+    }
+    *out = v;
+    return TL_OK;
 }
 
 tl_status tl_bi_linspace(tl_eval *ev, const tl_builtin *self, tl_value *args,

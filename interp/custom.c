@@ -385,7 +385,7 @@ static tl_status call_recorded(tl_eval *ev, const tl_funcdef *fn,
     if (st == TL_OK) {
         st = record(ev, r, ins, outs);
         if (st != TL_OK) {
-            tl_unref(*out);
+            tl_drop(out);
         }
     }
     if (r != NULL) {

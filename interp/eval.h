@@ -214,8 +214,9 @@ TL_MUST_USE tl_status tl_eval_call_values(tl_eval *ev, tl_value callee,
 
 /* ---- tensors, whatever they are in this domain ------------------------- */
 
-/* Run an operation; eats `in`.  Host numbers among the inputs of MAP rows
- * are weak (LANGUAGE.md 2). */
+/* Run an operation; eats `in`, whose values are EMPTY after a failure, so that
+ * `in` may be `out` and belong to whoever cleans up.  Host numbers among the
+ * inputs of MAP rows are weak (LANGUAGE.md 2). */
 TL_MUST_USE tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
                                  const tl_attrs *at, tl_value *out);
 

@@ -645,11 +645,15 @@ tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
                          tl_op_get(op)->name, tl_value_type_str(in[i]).s);
         }
     }
-    if (st != TL_OK) {
+    if (st == TL_OK) {
+        st = ev->domain->apply(ev, op, in, nin, at, out);
+    } else {
         tl_unref_all(in, (size_t)nin);
-        return st;
     }
-    return ev->domain->apply(ev, op, in, nin, at, out);
+    for (int i = 0; i < nin && st != TL_OK; i++) {
+        in[i] = tl_empty(); /* eaten; `in` may be what the caller releases */
+    }
+    return st;
 }
 
 tl_infer *tl_eval_infer(tl_eval *ev)
