@@ -310,6 +310,9 @@ static tl_status check_tensor(check *c, const tl_ast_type_tensor *t,
         !dtype_fits(c, t->dtype, type.dtype, &want)) {
         tl_status st = mismatch(c, TL_E0308, "");
 
+        if (c->ev->frame->real < 0 && strcmp(t->dtype->text, "real") == 0) {
+            want = TL_f32; /* any float would do */
+        }
         tl_diag_help(c->ev->diag, "cast it: `%s(x)`", tl_dtype_name(want));
         return st;
     }

@@ -272,8 +272,13 @@ void tl_scope_module(tl_resolver *r, tl_scope *outer, tl_ast_module *node)
     const tl_kids *stmts = &TL_AST(block, node->body)->stmts;
     fields f = {.r = r, .module = module};
 
-    if (!s || !module) {
-        tl_scope_keep(r, TL_ERR_MEMORY);
+    if (!s) {
+        return; /* reported */
+    }
+    if (!module) {
+        tl_scope_keep(r, tl_fail_memory(r->diag, "a module",
+                                        sizeof(*module)));
+        tl_scope_close(r, s);
         return;
     }
     module->name = node->name;

@@ -369,10 +369,10 @@ Test(parser, programs_parse_to_their_trees)
     }
 }
 
-Test(parser, every_allocation_may_fail)
+/* Fail each allocation of parsing and resolving `text` in turn, and with
+ * `sticky` all later ones: the failure is reported, and nothing is left. */
+static void fail_each(const char *text, size_t len, bool sticky)
 {
-    size_t len;
-    char *text = front_file("tests/golden/parse/everything.tl", &len);
     bool done = false;
 
     for (uint64_t n = 1; !done; n++) {
@@ -382,7 +382,7 @@ Test(parser, every_allocation_may_fail)
         front_init(&f);
         f.status = TL_OK;
         tl_sources_add(&f.sources, "t.tl", text, len);
-        tl_mem_fail_at(n, n % 2);
+        tl_mem_fail_at(n, sticky);
         f.status = tl_parse(&f.unit, &f.lang, 1, &f.diag);
         if (f.status == TL_OK) {
             tl_builtins none = front_builtins;
@@ -397,5 +397,36 @@ Test(parser, every_allocation_may_fail)
         front_fini(&f);
         cr_assert_eq(tl_mem_live_blocks(), before);
     }
+}
+
+Test(parser, every_allocation_may_fail)
+{
+    size_t len;
+    char *text = front_file("tests/golden/parse/everything.tl", &len);
+
+    fail_each(text, len, false);
+    fail_each(text, len, true);
     free(text);
+}
+
+/* Statements before it move what a module allocates through the places of a
+ * chunk of the arena, so that each of its parts is once the one that needs
+ * another chunk. */
+Test(parser, every_allocation_of_a_module_may_fail_wherever_it_lies)
+{
+    static const char module[] =
+        "module M(n: int):\n    param w: f32[n] = 0\n"
+        "    fn forward(x) = x * w\n";
+    static char text[4000];
+
+    for (size_t i = 0; i < 400; i++) {
+        size_t len = 0;
+
+        for (size_t k = 0; k < i; k++) {
+            memcpy(text + len, "pass\n", 5);
+            len += 5;
+        }
+        memcpy(text + len, module, sizeof(module));
+        fail_each(text, len + strlen(module), false);
+    }
 }
