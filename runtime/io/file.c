@@ -233,13 +233,14 @@ static tl_status gunzip(const tl_bytes *in, tl_bytes *out, size_t limit,
                         const char *path, tl_diag *diag)
 {
     tl_status st =
-        tl_fail(diag, TL_E0699, "`%s` is compressed, and this build of tlang "
-                "has no zlib", tl_path_str(path).s);
+        tl_fail(diag, TL_E0701, "`%s` is compressed with gzip, and this build "
+                "of tlang reads plain files only", tl_path_str(path).s);
 
     (void)in;
     (void)out;
     (void)limit;
-    tl_diag_help(diag, "`gunzip -k %s`, and name the result",
+    tl_diag_help(diag, "`gunzip -k %s`, and name the result; or install "
+                 "zlib1g-dev and configure with --with-zlib",
                  tl_path_str(path).s);
     return st;
 }

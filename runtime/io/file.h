@@ -25,8 +25,8 @@ TL_MUST_USE tl_status tl_file_pread(int fd, const char *path, void *to,
 
 /* The whole file.  What starts with the gzip magic is inflated.  `limit`
  * bounds the bytes in memory, inflated ones too (0: 16 GiB).
- * E0701; E0711 damaged gzip data, or over the limit; E0699 compressed, but
- * this build has no zlib. */
+ * E0701, also for compressed files in a build without zlib; E0711 damaged
+ * gzip data, or over the limit. */
 TL_MUST_USE tl_status tl_file_read(const char *path, size_t limit,
                                    tl_bytes *out, tl_diag *diag);
 void tl_bytes_fini(tl_bytes *bytes);

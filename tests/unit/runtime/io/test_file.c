@@ -193,6 +193,19 @@ Test(file, inflating_survives_every_failing_allocation)
     }
 }
 
+#else
+
+Test(file, gzip_without_zlib_says_what_to_install)
+{
+    tl_bytes b;
+
+    put("\x1f\x8b\x08", 3);
+    cr_assert_eq(tl_file_read(path, 0, &b, &diag), TL_ERR_FILE);
+    cr_expect_eq(diag.last->code, TL_E0701);
+    cr_expect_not_null(strstr(diag.last->message, path));
+    cr_expect_not_null(strstr(diag.last->help, "zlib1g-dev"));
+}
+
 #endif
 
 Test(file, commit_replaces_and_keeps_the_mode)
