@@ -1,0 +1,59 @@
+/* tile.h - the tile machine: several elementwise rows in one pass over
+ * memory, with the eager kernels' own inner loops.
+ *
+ * A tile program is a list of steps over one iteration space (the broadcast
+ * shape of a group).  It runs tile by tile: each step's loop (map.h) reads
+ * inputs or the results of earlier steps of the same tile, and writes a tile
+ * buffer that stays in L1, or a result tensor.  Every step is the loop that
+ * the eager kernel of its row runs, on the same numbers: the bits are those
+ * of the rows run one after the other.  A result of a 16-bit dtype is rounded
+ * where the eager kernel rounds it. */
+#ifndef TL_CPU_TILE_H
+#define TL_CPU_TILE_H
+
+#include "runtime/op/op.h"
+#include "runtime/tensor/device.h"
+
+enum {
+    TL_TILE_MAX_STEPS = 64,
+    TL_TILE_MAX_OPERANDS = 32, /* inputs and results */
+    TL_TILE_MAX_TEMPS = 16     /* tile buffers alive at one time */
+};
+
+typedef struct tl_tile_step {
+    uint16_t op;     /* MAP or CMP row, or TL_OP_cast */
+    int8_t which;    /* -1: its value; else its gradient by input `which`,
+                        operands: the row's inputs, y, g (-1 where unread) */
+    uint8_t compute; /* tl_dtype in which the loop computes */
+    uint8_t dtype;   /* of the result as a tensor would have it */
+    uint8_t nin;
+    int16_t in[5];   /* >= 0: input tensor; < -1: result of step -2 - in;
+                        -1: none */
+    int16_t to;      /* >= 0: it is also result tensor `to`; -1: none */
+    const double *p; /* attributes f, or NULL; i64 rows as the kernel does */
+} tl_tile_step;
+
+typedef struct tl_tile tl_tile; /* a checked program with its buffers laid
+                                   out */
+
+/* Which rows and dtypes it can run. */
+bool tl_tile_takes(tl_op op, int which, tl_dtype compute);
+
+/* Make a program ready: `shape` of `rank` sizes is the iteration space; in[]
+ * broadcast to it (any strides), out[] are row-major of that shape.  The
+ * tensors are borrowed for the life of the program, which is replayed with
+ * whatever their storage holds then.  A result may share its storage with an
+ * input of equal layout. */
+TL_MUST_USE tl_status tl_tile_new(tl_tile **out, int rank,
+                                  const int64_t *shape,
+                                  const tl_tile_step *steps, int nsteps,
+                                  tl_tensor *const *in, int nin,
+                                  tl_tensor *const *to, int nto,
+                                  tl_diag *diag);
+void tl_tile_free(tl_tile *t); /* NULL is allowed */
+
+/* Replay it, in tasks where the work is worth it.  E0401 and the like as the
+ * rows' kernels report them. */
+TL_MUST_USE tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k);
+
+#endif
