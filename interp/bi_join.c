@@ -207,7 +207,7 @@ static tl_status side(tl_eval *ev, tl_value x, const tl_ttype *type, int axis,
     bool reflect = strcmp(mode, "reflect") == 0;
 
     if (n > (reflect ? len - 1 : len)) {
-        return tl_fail(ev->diag, TL_E0416,
+        return tl_fail(ev->diag, TL_E0415,
                        "%s padding of %lld is more than the axis has: %lld",
                        mode, (long long)n, (long long)len);
     }
@@ -239,7 +239,7 @@ static tl_status crop(tl_eval *ev, tl_value x, int axis, int64_t before,
 
     if (n < 0) {
         tl_unref(x);
-        return tl_fail(ev->diag, TL_E0416,
+        return tl_fail(ev->diag, TL_E0306,
                        "cropping %lld and %lld leaves nothing of axis %d",
                        (long long)lo, (long long)hi, axis);
     }
@@ -281,6 +281,14 @@ static tl_status pad_axis(tl_eval *ev, tl_value x, int axis, int64_t before,
     return tl_do_cat(ev, parts, n, axis, out);
 }
 
+/* Padding that depends on a size which is not known here. */
+static bool is_open(const tl_ttype *type, int axis, int64_t before,
+                    int64_t after, const char *mode)
+{
+    return !tl_dim_is_num(type->shape.dim[axis]) &&
+           (before < 0 || after < 0 || strcmp(mode, "constant") != 0);
+}
+
 tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
                     tl_value *out)
 {
@@ -291,8 +299,10 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
                 pairs.seq->items[0].tag != TL_V_INT;
     size_t n = list ? pairs.seq->len : 1;
     int64_t before, after;
+    tl_ttype type;
 
     (void)self;
+    TL_TRY(tl_eval_type(ev, args[0], &type));
     if (strcmp(mode, "constant") != 0 && strcmp(mode, "reflect") != 0 &&
         strcmp(mode, "replicate") != 0 && strcmp(mode, "circular") != 0) {
         return tl_fail(ev->diag, TL_E0416,
@@ -312,6 +322,11 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
         if (st != TL_OK) {
             tl_unref(x);
             return st;
+        }
+        if (is_open(&type, rank - (int)n + (int)i, before, after, mode)) {
+            tl_unref(x);
+            *out = tl_unknown();
+            return TL_OK;
         }
         TL_TRY(pad_axis(ev, x, rank - (int)n + (int)i, before, after, mode,
                         tl_number_f(args[3]), &x));

@@ -373,7 +373,7 @@ tl_status tl_bi_chunk(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
     (void)self;
     if (n < 1) {
-        return tl_fail(ev->diag, TL_E0416,
+        return tl_fail(ev->diag, TL_E0306,
                        "the number of chunks must be >= 1, got %lld",
                        (long long)n);
     }
@@ -403,7 +403,7 @@ tl_status tl_bi_split(tl_eval *ev, const tl_builtin *self, tl_value *args,
     }
     if (args[1].tag == TL_V_INT) {
         if (args[1].i < 1) {
-            return tl_fail(ev->diag, TL_E0416,
+            return tl_fail(ev->diag, TL_E0306,
                            "the size of a part must be >= 1, got %lld",
                            (long long)args[1].i);
         }

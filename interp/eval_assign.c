@@ -151,14 +151,56 @@ static tl_status assign_all_unknown(tl_eval *ev, const tl_kids *targets)
     return TL_OK;
 }
 
+/* Is it open how many items `v` has?  Only without data. */
+static bool open_ended(tl_eval *ev, tl_value v)
+{
+    tl_ttype type;
+
+    switch (v.tag) {
+    case TL_V_UNKNOWN:
+        return true;
+    case TL_V_MODULE:
+    case TL_V_ZIP:
+        return !ev->domain->has_data;
+    case TL_V_TENSOR:
+    case TL_V_NODE:
+        return tl_eval_type(ev, v, &type) == TL_OK && type.shape.rank > 0 &&
+               !tl_dim_is_num(type.shape.dim[0]);
+    default:
+        return false;
+    }
+}
+
+/* What is unpacked has as many items as there are names, or the run says so:
+ * those of a tensor have a type.  Eats `v`. */
+static tl_status assign_open(tl_eval *ev, const tl_kids *targets, tl_value v)
+{
+    bool typed = tl_is_tensor(v);
+    tl_status st = TL_OK;
+
+    for (uint32_t i = 0; i < targets->len; i++) {
+        typed = typed && targets->items[i]->kind != TL_AST_STAR;
+    }
+    for (uint32_t i = 0; i < targets->len && typed && st == TL_OK; i++) {
+        tl_value sub = tl_int_value(i), item = tl_empty();
+
+        st = tl_eval_index_take(ev, tl_ref(v), &sub, 1, &item);
+        if (st == TL_OK) {
+            st = tl_eval_assign_take(ev, targets->items[i], item);
+        }
+    }
+    tl_unref(v);
+    return typed || st != TL_OK ? st : assign_all_unknown(ev, targets);
+}
+
 static tl_status assign_unpack(tl_eval *ev, const tl_ast *target,
                                const tl_kids *targets, tl_value v)
 {
     uint32_t n = targets->len, star = n;
     tl_value all = tl_empty();
 
-    if (v.tag == TL_V_UNKNOWN) {
-        return assign_all_unknown(ev, targets);
+    if (open_ended(ev, v)) {
+        return assign_open(ev, targets, v);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (targets->items[i]->kind == TL_AST_STAR) {

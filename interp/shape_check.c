@@ -248,17 +248,16 @@ static bool reportable(tl_code code)
     case TL_E0212:
     case TL_E0215:
     case TL_E0218:
-    case TL_E0219:
     case TL_E0220:
     case TL_E0221:
     case TL_E0222:
     case TL_E0319:
         return false;
     default:
-        return (code >= TL_E0201 && code < TL_E0401) ||
-               (code >= TL_E0408 && code <= TL_E0408) ||
-               (code >= TL_E0501 && code <= TL_E0506) || code == TL_E0513 ||
-               code == TL_E0720;
+        return (code >= TL_E0201 && code < TL_E0401) || code == TL_E0402 ||
+               code == TL_E0408 || code == TL_E0415 ||
+               (code >= TL_E0501 && code <= TL_E0506) || code == TL_E0512 ||
+               code == TL_E0513 || code == TL_E0720;
     }
 }
 
