@@ -33,6 +33,7 @@ typedef struct tl_atom {
     int64_t least;    /* of names */
     const char *name; /* of names, or why it is fresh */
     tl_dim p, q;      /* of TL_ATOM_DIV */
+    tl_dim self;      /* the atom as a size, once tl_dim_of has made it */
 } tl_atom;
 
 typedef struct tl_mono {

@@ -425,7 +425,9 @@ tl_status tl_dim_of(tl_dims *dims, const tl_atom *atom, tl_dim *out,
     tl_poly_work w = {.n = 1, .term = {{1, NULL}}};
 
     TL_TRY(tl_mono_of(dims, atom, &w.term[0].mono, diag));
-    return tl_work_finish(dims, &w, out, diag);
+    TL_TRY(tl_work_finish(dims, &w, out, diag));
+    ((tl_atom *)atom)->self = *out; // it lies in the arena of `dims`
+    return TL_OK;
 }
 
 const tl_atom *tl_dim_as_atom(tl_dim d)
