@@ -1,4 +1,4 @@
-/* bi_nn.c - softmax, cross entropy, layer normalisation, outer product. */
+/* bi_nn.c - softmax, losses, layer normalisation, outer product. */
 #include <string.h>
 
 #include "interp/bi_tensor.h"
@@ -62,22 +62,13 @@ static tl_status reduce_mode(tl_eval *ev, tl_value v, int64_t *out)
     return TL_OK;
 }
 
-tl_status tl_bi_cross_entropy(tl_eval *ev, const tl_builtin *self,
-                              tl_value *args, tl_value *out)
+/* Rows, classes and the weight of classes (or none) in args[0 .. 2]. */
+static tl_status class_loss(tl_eval *ev, tl_value *args, const tl_attrs *at,
+                            tl_value *out)
 {
     tl_value in[3], res[2] = {tl_empty(), tl_empty()};
-    tl_attrs at;
     int n = 2;
 
-    (void)self;
-    tl_attrs_init(&at);
-    at.i[0] = args[5].i;
-    at.f[0] = args[3].f;
-    if (!(at.f[0] >= 0 && at.f[0] <= 1)) {
-        return tl_fail(ev->diag, TL_E0413,
-                       "label_smoothing must be in 0..1, got %g", at.f[0]);
-    }
-    TL_TRY(reduce_mode(ev, args[4], &at.i[1]));
     in[0] = tl_arg_take(args, 0);
     in[1] = tl_arg_take(args, 1);
     if (args[2].tag != TL_V_NONE) {
@@ -89,10 +80,120 @@ tl_status tl_bi_cross_entropy(tl_eval *ev, const tl_builtin *self,
         }
         n = 3;
     }
-    TL_TRY(tl_eval_op(ev, TL_OP_cross_entropy, in, n, &at, res));
+    TL_TRY(tl_eval_op(ev, TL_OP_cross_entropy, in, n, at, res));
     tl_unref(res[1]);
     *out = res[0];
     return TL_OK;
+}
+
+tl_status tl_bi_cross_entropy(tl_eval *ev, const tl_builtin *self,
+                              tl_value *args, tl_value *out)
+{
+    tl_attrs at;
+
+    (void)self;
+    tl_attrs_init(&at);
+    at.i[0] = args[5].i;
+    at.f[0] = args[3].f;
+    if (!(at.f[0] >= 0 && at.f[0] <= 1)) {
+        return tl_fail(ev->diag, TL_E0413,
+                       "label_smoothing must be in 0..1, got %g", at.f[0]);
+    }
+    TL_TRY(reduce_mode(ev, args[4], &at.i[1]));
+    return class_loss(ev, args, &at, out);
+}
+
+tl_status tl_bi_nll(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                    tl_value *out)
+{
+    tl_attrs at;
+
+    (void)self;
+    tl_attrs_init(&at);
+    at.i[0] = args[4].i;
+    at.flag = true;
+    TL_TRY(reduce_mode(ev, args[3], &at.i[1]));
+    return class_loss(ev, args, &at, out);
+}
+
+/* Losses never broadcast: [N, 1] against [N] would be [N, N]. */
+static tl_status equal_shapes(tl_eval *ev, const char *name, tl_value a,
+                              tl_value b)
+{
+    tl_ttype x, y;
+    tl_status st = TL_OK;
+
+    TL_TRY(tl_eval_type(ev, a, &x));
+    TL_TRY(tl_eval_type(ev, b, &y));
+    if (x.shape.rank != y.shape.rank) {
+        st = TL_ERR_PROGRAM;
+    }
+    for (int i = 0; i < x.shape.rank && st == TL_OK; i++) {
+        st = tl_infer_equal(tl_eval_infer(ev), x.shape.dim[i],
+                            y.shape.dim[i]);
+    }
+    if (st != TL_ERR_PROGRAM) {
+        return st;
+    }
+    (void)tl_fail(ev->diag, TL_E0326, "`%s` needs equal shapes, got %s and %s",
+                  name, tl_ttype_str(&x).s, tl_ttype_str(&y).s);
+    for (int i = 0; i < 2; i++) {
+        const tl_shape *wide = i == 0 ? &x.shape : &y.shape;
+
+        if (wide->rank > 0 && tl_dim_is_one(wide->dim[wide->rank - 1]) &&
+            wide->rank == (i == 0 ? &y.shape : &x.shape)->rank + 1) {
+            tl_diag_help(ev->diag, "squeeze(x, axis=-1) of the %s",
+                         i == 0 ? "first" : "second");
+        }
+    }
+    return TL_ERR_PROGRAM;
+}
+
+/* The row self->op of args[0] and args[1], reduced over everything. */
+static tl_status element_loss(tl_eval *ev, const tl_builtin *self,
+                              tl_value *args, tl_value how,
+                              const tl_attrs *at, tl_value *out)
+{
+    int64_t mode;
+    int rank = tl_value_rank(args[0]);
+    tl_attrs all;
+
+    TL_TRY(reduce_mode(ev, how, &mode));
+    TL_TRY(equal_shapes(ev, self->name, args[0], args[1]));
+    tl_value in[2] = {tl_arg_take(args, 0), tl_arg_take(args, 1)};
+
+    TL_TRY(tl_eval_op(ev, self->op, in, 2, at, out));
+    if (mode == TL_LOSS_NONE) {
+        return TL_OK;
+    }
+    tl_attrs_init(&all);
+    all.axes = (uint16_t)((1u << rank) - 1);
+    all.flag = true;
+    return tl_eval_op(ev, mode == TL_LOSS_SUM ? TL_OP_sum : TL_OP_mean, out,
+                      1, &all, out);
+}
+
+tl_status tl_bi_loss(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                     tl_value *out)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    return element_loss(ev, self, args, args[2], &at, out);
+}
+
+tl_status tl_bi_huber(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                      tl_value *out)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.f[0] = args[2].f;
+    if (!(at.f[0] > 0)) {
+        return tl_fail(ev->diag, TL_E0416, "delta must be above 0, got %g",
+                       at.f[0]);
+    }
+    return element_loss(ev, self, args, args[3], &at, out);
 }
 
 tl_status tl_bi_layer_norm(tl_eval *ev, const tl_builtin *self,

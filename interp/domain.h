@@ -28,7 +28,7 @@ struct tl_domain {
     tl_infer *(*infer)(tl_eval *ev);
 
     /* Run or record `op`; eats `in` (TENSOR or NODE values), gives op->nout
-     * values. */
+     * values.  `out` may be `in`. */
     tl_status (*apply)(tl_eval *ev, tl_op op, tl_value *in, int nin,
                        const tl_attrs *at, tl_value *out);
 

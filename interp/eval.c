@@ -14,6 +14,7 @@
 #include "interp/free.h"
 #include "interp/shape.h"
 #include "lang/lint.h"
+#include "lang/patterns.h"
 #include "runtime/base/mem.h"
 
 #define STACK_RESERVE (256 * 1024) /* for kernels and for reporting */
@@ -207,6 +208,9 @@ static tl_status load_unit(tl_eval *ev, tl_namespace *ns, const char *name,
         tl_status st = tl_resolve(unit, ev->lang, ns->names, &names,
                                   ev->diag);
 
+        if (st == TL_OK) {
+            st = tl_patterns_check(unit, ev->diag);
+        }
         if (st != TL_OK) {
             tl_unit_free(unit);
             return st;

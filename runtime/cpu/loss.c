@@ -21,6 +21,7 @@ typedef struct loss_job {
     void *cost, *row_weight, *lse;
     const void *g;      /* of the rows, or the one of the whole */
     bool g_rows;
+    bool plain;         /* the rows are log-probabilities: lse is 0 */
     double scale;       /* 1 / sum of weights for the mean, else 1 */
     char *dx;
     tl_storage *copies[5];
@@ -99,7 +100,7 @@ static tl_status open_job(tl_kernel_ctx *k, loss_job *job,
     *job = (loss_job){.math = tl_rowmath_get(dtype), .wide = dtype == TL_f64,
                       .targets = targets, .rows = targets->numel,
                       .n = logits->size[logits->rank - 1],
-                      .ignore = at->i[0], .scale = 1};
+                      .ignore = at->i[0], .plain = at->flag, .scale = 1};
     TL_TRY(as_rows(k, job, logits, dtype, &job->logits));
     TL_TRY(as_rows(k, job, targets, targets->dtype, &job->target));
     if (weight) {
@@ -141,7 +142,9 @@ static void forward_task(void *arg, int64_t task, int worker)
     (void)worker;
     for (end = end < job->rows ? end : job->rows; i < end; i++) {
         tl_row_loss row = job->row;
-        double lse = job->math->logsumexp(job->n, logits_of(job, i));
+        double lse = job->plain ? 0
+                                : job->math->logsumexp(job->n,
+                                                       logits_of(job, i));
         bool ignored;
 
         row.target = target_of(job, i);
@@ -221,9 +224,12 @@ static void backward_task(void *arg, int64_t task, int worker)
         if (row.target == job->ignore) {
             memset(dx, 0, bytes);
         } else {
-            job->math->loss_grad(job->n, logits_of(job, i),
-                                 get(job, job->lse, i), &row, g * job->scale,
-                                 dx);
+            // exp(x - inf) is 0: without lse there is no share of softmax
+            double lse = job->plain ? (double)INFINITY
+                                    : get(job, job->lse, i);
+
+            job->math->loss_grad(job->n, logits_of(job, i), lse, &row,
+                                 g * job->scale, dx);
         }
     }
 }

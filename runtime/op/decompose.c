@@ -161,7 +161,13 @@ static tl_status decompose_cross_entropy(tl_emit *e, const tl_node *in,
         TL_TRY(tl_emit_cast(e, in[2], l.dtype, &l.w));
     }
     TL_TRY(loss_targets(&l, in[1], at->i[0]));
-    TL_TRY(tl_emit_reduce(e, TL_OP_logsumexp, l.x, last, false, &out[1]));
+    if (at->flag) {
+        x.shape.rank--;
+        TL_TRY(tl_emit_zeros(e, l.dtype, &x.shape, &out[1]));
+    } else {
+        TL_TRY(tl_emit_reduce(e, TL_OP_logsumexp, l.x, last, false,
+                              &out[1]));
+    }
     TL_TRY(pick_weight(&l, &weight));
     TL_TRY(row_costs(&l, out[1], weight, &cost));
     if (at->i[1] == TL_LOSS_MEAN) {

@@ -93,13 +93,34 @@ static tl_status single(axes *a, const tl_pattern_item *item, tl_dim size)
     return push(a, label, size);
 }
 
+/* Sizes of a group must make the axis: `made` of `size`, where `given` is the
+ * product of the sizes that are known, `open` the item whose size is not. */
+static tl_status must_make(axes *a, const tl_pattern_item *item, bool open,
+                           tl_dim given, tl_dim made, tl_dim size)
+{
+    tl_status st = tl_infer_equal(a->e->infer, made, size);
+
+    if (st != TL_ERR_PROGRAM) {
+        return st;
+    }
+    st = open ? tl_pattern_fail(item, a->place, a->e->infer->diag,
+                                "%s does not divide the axis of %s that the "
+                                "group splits",
+                                tl_dim_str(given).s, tl_dim_str(size).s)
+              : tl_pattern_fail(item, a->place, a->e->infer->diag,
+                                "the group makes %s, the operand has %s there",
+                                tl_dim_str(made).s, tl_dim_str(size).s);
+    tl_infer_example(a->e->infer, made, size);
+    return st;
+}
+
 /* One axis of the operand is split into the items [from, to). */
 static tl_status split(axes *a, const tl_pattern_side *side, int from, int to,
                        tl_dim size)
 {
     tl_dims *dims = a->e->infer->dims;
     tl_diag *diag = a->e->infer->diag;
-    tl_dim known = tl_dim_num(1), part;
+    tl_dim known = tl_dim_num(1), given, part;
     int open = -1;
 
     for (int i = from; i < to; i++) {
@@ -124,6 +145,7 @@ static tl_status split(axes *a, const tl_pattern_side *side, int from, int to,
             open = i;
         }
     }
+    given = known;
     if (open >= 0) {
         int label = side->item[open].label;
 
@@ -132,7 +154,8 @@ static tl_status split(axes *a, const tl_pattern_side *side, int from, int to,
         a->known[label] = true;
         TL_TRY(tl_dim_mul(dims, known, part, &known, diag));
     }
-    TL_TRY(must_equal(a, &side->item[open >= 0 ? open : from], known, size));
+    TL_TRY(must_make(a, &side->item[open >= 0 ? open : from], open >= 0,
+                     given, known, size));
     for (int i = from; i < to; i++) {
         int label = side->item[i].label;
 

@@ -34,6 +34,7 @@ static tl_status record(tl_eval *ev, tl_op op, tl_value *in, int nin,
 {
     recorder *r = recorder_of(ev);
     tl_ttype types[TL_MAX_INPUTS], res[TL_MAX_OUTPUTS];
+    tl_value made[TL_MAX_OUTPUTS]; /* `out` may be `in` */
     tl_attrs none;
 
     tl_attrs_init(&none);
@@ -51,9 +52,9 @@ static tl_status record(tl_eval *ev, tl_op op, tl_value *in, int nin,
         return st;
     }
     for (int i = 0; i < tl_op_get(op)->nout; i++) {
-        TL_TRY(tl_dnode_new(&out[i], &res[i], ++r->nodes, ev->diag));
+        TL_TRY(tl_dnode_new(&made[i], &res[i], ++r->nodes, ev->diag));
     }
-    write_down(r, "%%%u = ", out[0].node->id);
+    write_down(r, "%%%u = ", made[0].node->id);
     r->len += (size_t)snprintf(r->text + r->len, sizeof(r->text) - r->len,
                                "%s", tl_op_get(op)->name);
     for (int i = 0; i < nin; i++) {
@@ -65,6 +66,9 @@ static tl_status record(tl_eval *ev, tl_op op, tl_value *in, int nin,
     }
     write_down(r, "\n", 0);
     tl_unref_all(in, (size_t)nin);
+    for (int i = 0; i < tl_op_get(op)->nout; i++) {
+        out[i] = made[i];
+    }
     return TL_OK;
 }
 
@@ -176,5 +180,27 @@ Test(domain, double_gets_shape_errors_before_it_records)
     cr_expect_str_eq(f.r.text, "");
     tl_diag_clear(&f.s->diag);
     tl_unref_all(args, 2);
+    fini(&f);
+}
+
+Test(domain, patterns_and_losses_are_recorded_as_operations)
+{
+    fixture f;
+    tl_value args[2], out = tl_empty();
+
+    init(&f, "fn f(x, w):\n"
+             "    y = einsum(\"b i, o i -> b o\", x, w)\n"
+             "    return mse(reduce(y, \"b o -> o\", mean), zeros(5))\n"
+             "0\n");
+    args[0] = argument(&f, 3, 4);
+    args[1] = argument(&f, 5, 4);
+    cr_assert_eq(call(&f, "f", args, 2, &out), TL_OK);
+    cr_expect_not_null(strstr(f.r.text, "= matmul "));
+    cr_expect_not_null(strstr(f.r.text, "= mean "));
+    cr_expect_not_null(strstr(f.r.text, "= squared_error "));
+    cr_assert_eq(out.tag, TL_V_NODE);
+    cr_expect_str_eq(tl_ttype_str(&out.node->type).s, "f32[]");
+    tl_unref_all(args, 2);
+    tl_unref(out);
     fini(&f);
 }

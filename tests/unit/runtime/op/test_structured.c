@@ -198,10 +198,11 @@ Test(structured, cross_entropy)
 {
     one o = row(TL_OP_cross_entropy);
 
-    for (int form = 0; form < 6; form++) {
+    for (int form = 0; form < 9; form++) {
         o.at.i[0] = -100;
         o.at.i[1] = form % 3;
-        o.at.f[0] = form / 3 * 0.2;
+        o.at.f[0] = form / 3 == 1 ? 0.2 : 0;
+        o.at.flag = form / 3 == 2; /* nll */
         CHECK(o, true, RANDOM(1, 3, 4),
               make(TL_i64, 1, DIMS(3), VALUES(3, -100, 0)));
     }
@@ -276,14 +277,15 @@ Test(structured, regions_have_the_bits_of_their_parts)
     tl_attrs at;
 
     tl_attrs_init(&at);
-    for (int form = 0; form < 6; form++) {
+    for (int form = 0; form < 9; form++) {
         tl_tensor *in[] = {random_f32(1, 2, DIMS(40, 1000)),
                            make(TL_i64, 1, DIMS(40), NULL),
                            random_f32(3, 1, DIMS(1000))};
 
         at.i[0] = 7;
         at.i[1] = form % 3;
-        at.f[0] = form / 3 * 0.1;
+        at.f[0] = form / 3 == 1 ? 0.1 : 0;
+        at.flag = form / 3 == 2; /* nll */
         tl_tensor_ref(in[0]);
         tl_tensor_ref(in[1]);
         expect_parts(TL_OP_cross_entropy, in, 2, &at);
