@@ -2,14 +2,16 @@
  *
  * A graph holds no C pointers: nodes, values, operands, sizes and attributes
  * refer to each other by number, so a graph can be hashed, written, read back
- * and compared as bytes.  Number 0 means "none" everywhere; the first item of
- * every array is unused.
+ * and compared.  Number 0 means "none"; the first item of nodes, values,
+ * regions, operands, sizes, dims, attrs, binds, consts and reports is unused.
+ * Atoms, guards, inputs and outputs count from 0.
  *
  * Nodes stand in program order.  A node has operands and results; each result
  * is a *value* with a type.  The body of a branch or loop is a *region*: its
  * nodes stand, in order, before the node that owns it, and may use values of
  * the regions around it.  A region has parameters (values without a node) and
- * results.
+ * results.  While a graph is made, nodes of an outer region may be added while
+ * an inner one is open; tl_graph_settle then moves them before it.
  *
  * Values are tensors, or host scalars (i64, f64, bool) that may differ from
  * call to call.  Sizes are expressions over *atoms*: sizes of inputs, host
@@ -110,7 +112,7 @@ typedef struct tl_gsize {
 } tl_gsize;
 
 typedef enum tl_gatom_kind {
-    TL_GA_SIZE,  /* size of axis `axis` of tensor input `index` */
+    TL_GA_SIZE,  /* size of axis `axis` of input number `index`, a tensor */
     TL_GA_INT,   /* the host int that is value `index` */
 } tl_gatom_kind;
 
@@ -163,6 +165,18 @@ typedef struct tl_gconst {
     uint32_t bytes, len; /* row-major, in `bytes` */
 } tl_gconst;
 
+/* Finds equal items of an array: open addressing, a hash and a number + 1 in
+ * each slot.  A cache. */
+typedef struct tl_gindex {
+    uint64_t *slots;
+    uint32_t cap, count;
+} tl_gindex;
+
+/* A run of numbers in `sizes` that is kept once. */
+typedef struct tl_grun {
+    uint32_t first, len;
+} tl_grun;
+
 #define TL_GARRAY(type)                                                      \
     struct {                                                                 \
         type *items;                                                         \
@@ -187,6 +201,11 @@ typedef struct tl_graph {
                                    and host scalars */
     TL_GARRAY(tl_gval) outputs;
     TL_GARRAY(tl_greport) reports; /* of asserts and host calls */
+
+    /* for graph*.c alone, no part of what the graph is */
+    TL_GARRAY(uint32_t) open; /* regions, the innermost last */
+    TL_GARRAY(tl_grun) runs;
+    tl_gindex size_index, run_index, atom_index, attrs_index, const_index;
 } tl_graph;
 
 TL_MUST_USE tl_status tl_graph_new(tl_graph **out, tl_diag *diag);
@@ -210,7 +229,8 @@ int tl_ghost_inputs(tl_ghost op);
 
 /* ---- making ------------------------------------------------------------- */
 
-/* A node to add; the graph copies what it points to.  attrs 0: none. */
+/* A node to add; the graph copies what it points to, which does not lie in
+ * the graph's own arrays.  attrs 0: none. */
 typedef struct tl_gnew {
     tl_gkind kind;
     uint16_t op;
@@ -220,19 +240,23 @@ typedef struct tl_gnew {
     uint32_t nout;
     const tl_gvalue *out; /* types of the results: cls, dtype, rank, shape */
     uint32_t attrs, data;
-    uint32_t region, nregions;
-    uint32_t owner;
+    uint32_t region, nregions; /* the first of its regions; the others are
+                                  the closed ones after it without a node */
+    uint32_t owner;            /* 0, or a region that is open */
     tl_span span;
 } tl_gnew;
 
-/* Append a node; *first is its first result. */
+/* Append a node; *first is its first result.  Regions of the node and inside
+ * them may get other numbers: afterwards its own are consecutive.  E0699 for
+ * an owner that is not open and for regions that are not there. */
 TL_MUST_USE tl_status tl_graph_add(tl_graph *g, const tl_gnew *n,
                                    tl_gval *first, tl_diag *diag);
 
 /* Open a region with parameters of these types (values first .. are
  * consecutive); nodes that follow belong to it until it is closed with its
  * results.  The node that owns it is added afterwards with owner = the region
- * around it; it sets regions' `node`. */
+ * around it; it sets regions' `node`.  Only the innermost open region can be
+ * closed. */
 TL_MUST_USE tl_status tl_graph_region_open(tl_graph *g,
                                            const tl_gvalue *params,
                                            uint32_t n, uint32_t *region,
@@ -265,6 +289,12 @@ TL_MUST_USE tl_status tl_graph_const(tl_graph *g, const void *bytes,
 TL_MUST_USE tl_status tl_graph_guard(tl_graph *g, tl_gval value,
                                      tl_gscalar expected, tl_span span,
                                      tl_diag *diag);
+
+/* Move nodes that stand inside a region which they do not belong to before
+ * it, so that each region's nodes are its own and those of its inner regions.
+ * Values keep their numbers, nodes do not.  Called when a graph is complete;
+ * all that follows, checks and passes included, expects it. */
+TL_MUST_USE tl_status tl_graph_settle(tl_graph *g, tl_diag *diag);
 
 /* ---- asking ------------------------------------------------------------- */
 
@@ -301,13 +331,14 @@ typedef struct tl_genv {
     int64_t *atom;      /* atoms.len of them, filled in by the caller */
 } tl_genv;
 
-/* Value of a size under these atoms.  E0307, E0401. */
+/* Value of a size under these atoms (atoms.len of them).  E0307, E0401. */
 TL_MUST_USE tl_status tl_graph_size_eval(const tl_graph *g, uint32_t size,
                                          const int64_t *atoms, int64_t *out,
                                          tl_diag *diag);
 
 /* Run one NUM, SIZE or HOST node whose operands are known; stores the result
- * in env.  E0307, E0401 with the node's span. */
+ * in env.  E0307 (sizes), E0404, E0401, E0220, E0416 at the node's span, in the
+ * interpreter's words. */
 TL_MUST_USE tl_status tl_graph_host(const tl_graph *g, uint32_t node,
                                     tl_genv *env, tl_diag *diag);
 

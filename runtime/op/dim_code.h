@@ -21,8 +21,9 @@ enum {
     TL_DC_MAX_WORDS = 4096 /* of one size */
 };
 
-/* The code of `d`; E0307 if it is too long.  `number(arg, atom, &n)` gives the number of a named or
- * fresh atom; its failure is passed on.  *code is for tl_free. */
+/* The code of `d`; E0307 if it is too long.  `number(arg, atom, &n)` gives the
+ * number of a named or fresh atom; its failure is passed on.  *code is for
+ * tl_free. */
 TL_MUST_USE tl_status tl_dim_encode(
     tl_dim d, tl_status (*number)(void *arg, tl_dim atom, int64_t *n),
     void *arg, int64_t **code, size_t *len, tl_diag *diag);
