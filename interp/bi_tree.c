@@ -294,7 +294,7 @@ tl_status tl_bi_tree_finite(tl_eval *ev, const tl_builtin *self,
     tl_attrs at;
 
     (void)self;
-    if (args[0].tree->finite.tag != TL_V_EMPTY) {
+    if (args[0].tag == TL_V_TREE && args[0].tree->finite.tag != TL_V_EMPTY) {
         *out = tl_ref(args[0].tree->finite);
         return TL_OK;
     }

@@ -157,8 +157,26 @@ const char *const *tl_builtin_names(tl_eval *ev, tl_tag tag, size_t *n)
 
 /* ---- names as values --------------------------------------------------- */
 
+/* The value of a LIBRARY row: what the file of the library calls so. */
+static tl_status library_value(tl_eval *ev, const tl_builtin *b, tl_value *out)
+{
+    const tl_sym *name = tl_intern_get(ev->lang->names, b->name,
+                                       strlen(b->name));
+    tl_namespace *ns = NULL;
+
+    if (name == NULL) {
+        return tl_fail_memory(ev->diag, "a name", strlen(b->name));
+    }
+    TL_TRY(tl_eval_import_library(ev, b->signature + 1, &ns));
+    return tl_eval_attr(ev, (tl_value){.tag = TL_V_NAMESPACE, .ns = ns}, name,
+                        out);
+}
+
 tl_status tl_builtin_value(tl_eval *ev, const tl_builtin *b, tl_value *out)
 {
+    if (b->signature[0] == '@') {
+        return library_value(ev, b, out);
+    }
     if (b->signature[0] == '=') {
         tl_value *slot = &ev->builtins->constants[b - tl_builtin_rows];
         const char *text = b->signature + 1;

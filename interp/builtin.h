@@ -12,8 +12,9 @@
  * tokens; `json.parse` is a member of `json`, a row of its own, whose
  * function may be tl_bi_none: such a row only groups its members.  A row
  * whose signature starts with "=" is a constant, of tl_bi_none as well:
- * BUILTIN(pi, "= pi", tl_bi_none, TL_FX_NONE, "...").  builtin_fns.h declares
- * the functions.
+ * BUILTIN(pi, "= pi", tl_bi_none, TL_FX_NONE, "...").  LIBRARY(name, "file",
+ * "one line of doc") is a name of a file of the library that is seen without
+ * importing it.  builtin_fns.h declares the functions.
  *
  * A signature is what the user would write: "x, axis: int? = none, keep:
  * bool = false"; signature.h says what it may contain.  The first parameter

@@ -82,7 +82,10 @@ int tl_cmd_help(tl_session *s, const char *name)
     const tl_builtin *b = sym != NULL ? tl_builtin_find(&s->ev, sym) : NULL;
     bool found = b != NULL;
 
-    if (b != NULL) {
+    if (b != NULL && strchr("=@", b->signature[0]) != NULL &&
+        b->signature[0] != '\0') { /* a value */
+        printf("%s\n    %s\n", b->name, b->doc);
+    } else if (b != NULL) {
         printf("%s(%s)\n    %s\n", b->name, b->signature, b->doc);
     }
     for (int tag = TL_V_NONE + 1; sym != NULL && tag < TL_V_TAG_COUNT;

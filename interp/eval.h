@@ -147,6 +147,11 @@ TL_MUST_USE tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns,
 TL_MUST_USE tl_status tl_eval_import_path(tl_eval *ev, const char *dotted,
                                           tl_span span, tl_namespace **out);
 
+/* The same for a file of the library, which must be there: whatever files of
+ * its name lie beside the importer. */
+TL_MUST_USE tl_status tl_eval_import_library(tl_eval *ev, const char *dotted,
+                                             tl_namespace **out);
+
 TL_MUST_USE tl_status tl_namespace_new(tl_namespace **out, tl_eval *ev,
                                        const char *name, const char *path);
 

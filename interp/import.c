@@ -79,6 +79,18 @@ static bool try_path(found *f)
     return false;
 }
 
+static bool find_library(const char *dotted, found *f)
+{
+    const tl_stdlib_file *lib = stdlib_find(dotted);
+
+    if (lib != NULL) {
+        f->text = lib->text;
+        f->len = lib->len;
+        tl_buf_printf(&f->path, "stdlib/%s.tl", lib->name);
+    }
+    return lib != NULL;
+}
+
 static bool find(tl_eval *ev, const char *dotted, found *f)
 {
     const char *dirs = getenv("TLANG_PATH");
@@ -100,15 +112,7 @@ static bool find(tl_eval *ev, const char *dotted, found *f)
         tl_buf_clear(&f->path);
         dirs += n + (dirs[n] == ':');
     }
-    const tl_stdlib_file *lib = stdlib_find(dotted);
-
-    if (lib != NULL) {
-        f->text = lib->text;
-        f->len = lib->len;
-        tl_buf_printf(&f->path, "stdlib/%s.tl", lib->name);
-        return true;
-    }
-    return false;
+    return find_library(dotted, f);
 }
 
 /* The files that are being loaded, outermost first.  Frames are at most as
@@ -199,52 +203,75 @@ static tl_status load(tl_eval *ev, const char *dotted, const tl_sym *key,
     return st;
 }
 
-tl_status tl_eval_import_path(tl_eval *ev, const char *dotted, tl_span span,
-                              tl_namespace **out)
+static tl_status not_found(tl_eval *ev, const char *dotted, tl_span span,
+                           found *f)
 {
-    found f = {0};
-    tl_status st = TL_OK;
+    tl_status st = tl_fail_at(ev->diag, TL_E0214, span,
+                              "there is no module `%s`", dotted);
+    const char *near = stdlib_nearest(dotted);
 
-    tl_buf_init(&f.path);
-    tl_buf_init(&f.tried);
-    bool there = find(ev, dotted, &f);
-
-    if (f.path.failed || f.tried.failed) {
-        st = tl_fail_memory(ev->diag, "a path", f.path.len);
-        goto out;
+    tl_diag_note(ev->diag, "tried %s, and the library", tl_buf_str(&f->tried));
+    if (tl_habit_import(dotted) != NULL) {
+        tl_diag_help(ev->diag, "%s", tl_habit_import(dotted));
+    } else if (near != NULL) {
+        tl_diag_help(ev->diag, "%s", near);
     }
-    if (!there) {
-        st = tl_fail_at(ev->diag, TL_E0214, span, "there is no module `%s`",
-                        dotted);
-        tl_diag_note(ev->diag, "tried %s, and the library",
-                     tl_buf_str(&f.tried));
-        const char *near = stdlib_nearest(dotted);
+    return st;
+}
 
-        if (tl_habit_import(dotted) != NULL) {
-            tl_diag_help(ev->diag, "%s", tl_habit_import(dotted));
-        } else if (near != NULL) {
-            tl_diag_help(ev->diag, "%s", near);
-        }
-        goto out;
+/* The namespace of a file that was found; it is loaded the first time. */
+static tl_status open_found(tl_eval *ev, const char *dotted, tl_span span,
+                            found *f, tl_namespace **out)
+{
+    if (f->path.failed || f->tried.failed) {
+        return tl_fail_memory(ev->diag, "a path", f->path.len);
     }
-    const tl_sym *key = tl_intern_get(ev->lang->names, f.path.data,
-                                      f.path.len);
+    const tl_sym *key = tl_intern_get(ev->lang->names, f->path.data,
+                                      f->path.len);
 
     if (key == NULL) {
-        st = tl_fail_memory(ev->diag, "an import", f.path.len);
-        goto out;
+        return tl_fail_memory(ev->diag, "an import", f->path.len);
     }
     tl_namespace *ns = tl_map_get(&ev->imports, key, NULL);
 
     if (ns != NULL && ns->loading) {
-        st = cycle(ev, dotted, span);
-    } else if (ns == NULL) {
-        st = load(ev, dotted, key, &f, &ns);
+        return cycle(ev, dotted, span);
     }
-    if (st == TL_OK) {
-        *out = ns;
+    if (ns == NULL) {
+        TL_TRY(load(ev, dotted, key, f, &ns));
     }
-out:
+    *out = ns;
+    return TL_OK;
+}
+
+tl_status tl_eval_import_path(tl_eval *ev, const char *dotted, tl_span span,
+                              tl_namespace **out)
+{
+    found f = {0};
+
+    tl_buf_init(&f.path);
+    tl_buf_init(&f.tried);
+    bool there = find(ev, dotted, &f) || f.path.failed || f.tried.failed;
+    tl_status st = there ? open_found(ev, dotted, span, &f, out)
+                         : not_found(ev, dotted, span, &f);
+
+    tl_buf_fini(&f.path);
+    tl_buf_fini(&f.tried);
+    return st;
+}
+
+tl_status tl_eval_import_library(tl_eval *ev, const char *dotted,
+                                 tl_namespace **out)
+{
+    found f = {0};
+
+    tl_buf_init(&f.path);
+    tl_buf_init(&f.tried);
+    bool there = find_library(dotted, &f);
+
+    TL_CHECK(there);
+    tl_status st = open_found(ev, dotted, ev->rt->span, &f, out);
+
     tl_buf_fini(&f.path);
     tl_buf_fini(&f.tried);
     return st;

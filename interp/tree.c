@@ -349,25 +349,20 @@ static tl_status read_flag(tl_eval *ev, tl_value *flag, bool *skip)
     return TL_OK;
 }
 
-tl_status tl_tree_assign(tl_eval *ev, tl_value root, tl_value tree)
+/* The values of a tree to the cells of `root`, unless its flag is false. */
+static tl_status write_tree(tl_eval *ev, tl_value root, tl_value tree)
 {
+    tl_value flag = tree.tree->finite; /* borrowed */
     tl_tree_shape *cells;
-    tl_value flag;
     bool skip;
     tl_status st;
 
-    if (root.tag == TL_V_CELL && tree.tag != TL_V_TREE) {
-        return tl_cell_write_take(ev, root.cell, tl_ref(tree));
-    }
-    if (tree.tag != TL_V_TREE) {
-        return tl_fail(ev->diag, TL_E0210, "assign() takes a tree, got %s",
-                       tl_value_type_str(tree).s);
-    }
-    flag = tree.tree->finite; /* borrowed */
     TL_TRY(read_flag(ev, &flag, &skip));
     if (skip) {
-        tl_warn(ev->diag, TL_W0517, ev->rt->span,
-                "step skipped: the gradient is not finite");
+        if (tree.tree->scaler.tag != TL_V_MODULE) { /* which lives on skips */
+            tl_warn(ev->diag, TL_W0517, ev->rt->span,
+                    "step skipped: the gradient is not finite");
+        }
         return TL_OK;
     }
     TL_TRY(tl_tree_shape_of(ev, root, &cells));
@@ -376,6 +371,44 @@ tl_status tl_tree_assign(tl_eval *ev, tl_value root, tl_value tree)
              : wrong_structure(ev, cells, tree.tree->shape);
     tl_tree_shape_unref(cells);
     return st;
+}
+
+/* scaler.update(finite) */
+static tl_status move_scale(tl_eval *ev, const tl_tree *tree)
+{
+    const tl_sym *name = tl_intern_get(ev->lang->names, "update", 6);
+    tl_value update = tl_empty(), result = tl_empty();
+    tl_value finite = tl_ref(tree->finite);
+    tl_status st;
+
+    if (name == NULL) {
+        tl_unref(finite);
+        return tl_fail_memory(ev->diag, "a name", 6);
+    }
+    st = tl_eval_attr(ev, tree->scaler, name, &update);
+    if (st == TL_OK) {
+        st = tl_eval_call_values(ev, update, &finite, 1, &result);
+    }
+    tl_unref(update);
+    tl_unref(result);
+    tl_unref(finite);
+    return st;
+}
+
+tl_status tl_tree_assign(tl_eval *ev, tl_value root, tl_value tree)
+{
+    if (root.tag == TL_V_CELL && tree.tag != TL_V_TREE) {
+        return tl_cell_write_take(ev, root.cell, tl_ref(tree));
+    }
+    if (tree.tag != TL_V_TREE) {
+        return tl_fail(ev->diag, TL_E0210, "assign() takes a tree, got %s",
+                       tl_value_type_str(tree).s);
+    }
+    TL_TRY(write_tree(ev, root, tree));
+    return tree.tree->scaler.tag == TL_V_MODULE &&
+                   tree.tree->finite.tag != TL_V_EMPTY
+               ? move_scale(ev, tree.tree)
+               : TL_OK;
 }
 
 /* ---- access ------------------------------------------------------------ */

@@ -62,7 +62,8 @@ TL_MUST_USE tl_status tl_zeros(tl_eval *ev, const tl_ttype *type,
 TL_MUST_USE tl_status tl_tree_zeros(tl_eval *ev, tl_value root,
                                     tl_value *out);
 /* assign(root, tree): write every cell, or none.  Where the tree's flag is
- * false nothing changes (W0517).  E0512. */
+ * false nothing changes (W0517 if no scaler expects that).  Then the scaler
+ * of a scaled tree gets the flag: scaler.update(finite).  E0512. */
 TL_MUST_USE tl_status tl_tree_assign(tl_eval *ev, tl_value root,
                                      tl_value tree);
 

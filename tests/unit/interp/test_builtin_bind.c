@@ -117,6 +117,9 @@ Test(test_builtin_bind, every_row_has_a_good_signature)
             tl_unref(v);
             continue;
         }
+        if (row->signature[0] == '@') { /* a file of the library */
+            continue;
+        }
         cr_assert_eq(tl_signature_parse(&s, &ev, row->signature), TL_OK);
         cr_expect(row->tag == TL_V_NONE || s->npos > 0,
                   "%s: a method has an object", row->name);
