@@ -56,22 +56,36 @@ static void set_avx2(tl_device *device)
 #endif
 
 #ifdef TL_HAVE_AVX2_KERNELS
-/* clang 14 has no name for this feature: CPUID leaf 1, ECX bit 29. */
+/* clang 14 has no name for this feature: CPUID leaf 1, ECX bit 29, which takes
+ * microseconds in a virtual machine. */
 static bool has_f16c(void)
 {
+#if defined(__clang__) || __GNUC__ < 12
     unsigned a, b, c, d;
 
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1u << 29)) != 0;
+#else
+    return __builtin_cpu_supports("f16c") != 0;
+#endif
 }
 #endif
+
+bool tl_cpu_avx2_kernels(void)
+{
+#ifdef TL_HAVE_AVX2_KERNELS
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           has_f16c();
+#else
+    return false;
+#endif
+}
 
 void tl_cpu_device_init(tl_device *device)
 {
     device->name = "cpu";
     set_plain(device);
 #ifdef TL_HAVE_AVX2_KERNELS
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        has_f16c()) {
+    if (tl_cpu_avx2_kernels()) {
         set_avx2(device);
     }
 #endif

@@ -11,6 +11,8 @@
 #ifdef TL_CPU_AVX2
 #define TL_ISA(name) name##_avx2
 #define tl_stage tl_stage_avx2
+#define tl_map_loops_get tl_map_loops_get_avx2
+#define tl_map_job_tile tl_map_job_tile_avx2
 #define tl_map_find tl_map_find_avx2
 #define tl_map_job_init tl_map_job_init_avx2
 #define tl_map_job_run tl_map_job_run_avx2

@@ -1,5 +1,4 @@
 /* map.c - the kernels of elementwise rows: value, fused gradient, cast. */
-#include <math.h>
 #include <string.h>
 
 #include "runtime/base/check.h"
@@ -16,7 +15,7 @@ enum {
 
 static const double no_attributes[6] = {0};
 
-static const tl_map_loops *loops_of(tl_dtype dtype)
+const tl_map_loops *tl_map_loops_get(tl_dtype dtype)
 {
     switch (dtype) {
 #define CASE(name)                                                           \
@@ -30,36 +29,22 @@ static const tl_map_loops *loops_of(tl_dtype dtype)
     }
 }
 
-/* Nanoseconds an element takes, roughly. */
-static double cost(tl_op op, tl_dtype compute)
+/* ---- what must not be ---------------------------------------------------- */
+
+/* Look through `x`, as the row's result or cast `to` reads it. */
+static tl_status check(tl_kernel_ctx *k, tl_op op, const tl_tensor *x,
+                       tl_tensor *to)
 {
-    double ns = 0.2 * (double)tl_dtype_size(compute);
-
-    if (tl_op_get(op)->amp == TL_AMP_F32) {
-        ns += compute == TL_f64 ? 15 : 2;
-    }
-    return ns;
-}
-
-/* ---- integers: what must not be ----------------------------------------- */
-
-static tl_status check_integers(tl_kernel_ctx *k, tl_op op,
-                                const tl_tensor *b, tl_tensor *to)
-{
+    tl_map_bounds b = tl_map_bounds_of(op, to->dtype);
     int64_t bad;
 
-    if (op == TL_OP_pow) {
-        bad = tl_map_find(b, to, 0, (double)INFINITY, true);
-        return bad < 0 ? TL_OK
-                       : tl_fail(k->diag, TL_E0416,
-                                 "negative power of an integer at %s",
-                                 tl_cpu_place(to, bad).s);
+    if (!tl_map_is_checked(op, x->dtype, to->dtype)) {
+        return TL_OK;
     }
-    bad = tl_map_find(b, to, 0, 0.5, false);
+    bad = tl_map_find(x, to, b.lo, b.above, b.outside);
     return bad < 0 ? TL_OK
-                   : tl_fail(k->diag, TL_E0401, "integer `%s` by zero at %s",
-                             op == TL_OP_mod ? "%" : "//",
-                             tl_cpu_place(to, bad).s);
+                   : tl_map_refuse(k->diag, op, to->dtype,
+                                   tl_cpu_place(to, bad).s);
 }
 
 /* ---- transposed operands ------------------------------------------------ */
@@ -124,9 +109,9 @@ static tl_status run_loop(tl_kernel_ctx *k, tl_op op, tl_map_loop *loop,
     tl_map_job_init(&j, loop, in, to, compute, at);
     if (compute != to->dtype && to->dtype == TL_bool && op == TL_OP_cast) {
         j.unstage = tl_stage(compute, TL_bool);
-        j.longest = TL_TILE_BYTES / j.width / j.period * j.period;
+        tl_map_job_tile(&j);
     }
-    tl_map_job_run(k, &j, cost(op, compute));
+    tl_map_job_run(k, &j, tl_map_cost(op, compute));
     release(&s);
     return TL_OK;
 }
@@ -179,16 +164,13 @@ tl_status tl_cpu_map(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                      const tl_attrs *at)
 {
     tl_dtype compute = tl_dtype_arith(in[nin - 1]->dtype);
-    tl_map_loop *loop = loops_of(compute)->value[op];
+    tl_map_loop *loop = tl_map_loops_get(compute)->value[op];
     tl_tensor *to = out[0];
     tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
 
     (void)nout;
     TL_CHECK(loop != NULL);
-    if ((op == TL_OP_floordiv || op == TL_OP_mod || op == TL_OP_pow) &&
-        !tl_dtype_is_float(compute)) {
-        TL_TRY(check_integers(k, op, in[1], to));
-    }
+    TL_TRY(check(k, op, in[nin - 1], to));
     if (to->numel <= SMALL && run_small(loop, in, nin, to, compute, at)) {
         return TL_OK;
     }
@@ -201,7 +183,7 @@ tl_status tl_cpu_map_grad(tl_kernel_ctx *k, tl_op op, int which,
                           tl_tensor *g, tl_tensor *dx, const tl_attrs *at)
 {
     tl_dtype compute = tl_dtype_arith(dx->dtype);
-    tl_map_loop *loop = loops_of(compute)->grad[op][which];
+    tl_map_loop *loop = tl_map_loops_get(compute)->grad[op][which];
     tl_tensor *all[TL_MAP_OPERANDS] = {NULL};
 
     TL_CHECK(loop != NULL);
@@ -239,43 +221,12 @@ static tl_map_loop *identity(tl_dtype dtype)
     }
 }
 
-/* Where a conversion passes through: f32 or f64 at 16-bit floats. */
-static tl_dtype halfway(tl_dtype from, tl_dtype to)
-{
-    if (tl_stage(from, to) != NULL) {
-        return to;
-    }
-    return tl_dtype_arith(from) != from ? TL_f32 : TL_f64;
-}
-
-/* A float that the integer type cannot hold: E0319. */
-static tl_status check_cast(tl_kernel_ctx *k, const tl_tensor *x,
-                            tl_tensor *to)
-{
-    static const int bits[TL_DTYPE_COUNT] = {[TL_u8] = 8,
-                                             [TL_i8] = 7,
-                                             [TL_i16] = 15,
-                                             [TL_i32] = 31,
-                                             [TL_i64] = 63};
-    double above = ldexp(1, bits[to->dtype]);
-    double lo = to->dtype == TL_u8 ? 0 : -above;
-    int64_t bad;
-
-    /* what truncates into the range; 2^63 has no neighbour below -2^63 */
-    lo = to->dtype == TL_i64 ? lo : nextafter(lo - 1, 0);
-    bad = tl_map_find(x, to, lo, above, true);
-    return bad < 0
-               ? TL_OK
-               : tl_fail(k->diag, TL_E0319, "value at %s has no %s form",
-                         tl_cpu_place(to, bad).s, tl_dtype_name(to->dtype));
-}
-
 tl_status tl_cpu_cast(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                       int nin, tl_tensor *const *out, int nout,
                       const tl_attrs *at)
 {
     tl_tensor *all[TL_MAP_OPERANDS] = {in[0]}, *to = out[0];
-    tl_dtype compute = halfway(in[0]->dtype, to->dtype);
+    tl_dtype compute = tl_map_halfway(in[0]->dtype, to->dtype);
 
     (void)nin;
     (void)nout;
@@ -283,9 +234,6 @@ tl_status tl_cpu_cast(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
         tl_cpu_copy_tensor(k, to, in[0]);
         return TL_OK;
     }
-    if (tl_dtype_is_float(in[0]->dtype) &&
-        tl_dtype_kind(to->dtype) == TL_KIND_INT) {
-        TL_TRY(check_cast(k, in[0], to));
-    }
+    TL_TRY(check(k, TL_OP_cast, in[0], to));
     return run_loop(k, op, identity(compute), all, to, compute, at);
 }

@@ -33,4 +33,9 @@ typedef struct tl_map_loops {
 TL_MAP_TABLES(TL_DECLARE)
 #undef TL_DECLARE
 
+/* Loops that compute elements of `dtype`: those of u8 for bool, of f32 for
+ * f16 and bf16. */
+const tl_map_loops *tl_map_loops_get(tl_dtype dtype);
+const tl_map_loops *tl_map_loops_get_avx2(tl_dtype dtype);
+
 #endif

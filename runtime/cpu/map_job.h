@@ -1,34 +1,15 @@
 /* map_job.h - elementwise work on tensors of any layout, in pieces.
  *
- * A job is a loop of map.h, its operands and a row-major result.  Axes that
- * continue each other in every operand are merged; the elements are taken in
- * pieces of at most a tile.  The loop gets a pointer into an operand where
- * its elements lie as those of the result do, else the piece is brought into
- * a tile first (stage.h): strided and broadcast operands, f16 and bf16,
- * conditions.  So each row needs one loop a dtype, and bits do not depend on
- * how elements are cut into pieces. */
+ * A job is a loop of map.h, its operands and a row-major result, of which it
+ * takes piece after piece (map_space.h).  Strided and broadcast operands, f16
+ * and bf16, conditions pass through a tile.  So each row needs one loop a
+ * dtype, and bits do not depend on how elements are cut into pieces. */
 #ifndef TL_CPU_MAP_JOB_H
 #define TL_CPU_MAP_JOB_H
 
 #include "runtime/cpu/map.h"
-#include "runtime/cpu/stage.h"
+#include "runtime/cpu/map_space.h"
 #include "runtime/tensor/device.h"
-
-typedef enum tl_map_layout {
-    TL_LAYOUT_DIRECT,   /* as the result */
-    TL_LAYOUT_SCALAR,   /* one element for all */
-    TL_LAYOUT_PERIODIC, /* every row the same, and short */
-    TL_LAYOUT_NESTED    /* strides */
-} tl_map_layout;
-
-typedef struct tl_map_operand {
-    const char *data; /* NULL: not read */
-    tl_map_layout layout;
-    bool converts; /* its dtype is not the loop's */
-    int width;     /* bytes of an element */
-    tl_stage_fn *stage;
-    int64_t stride[TL_MAX_RANK]; /* of the merged axes, in elements */
-} tl_map_operand;
 
 typedef struct tl_map_job {
     tl_map_loop *loop;
@@ -38,12 +19,8 @@ typedef struct tl_map_job {
     int to_width;
     tl_stage_fn *unstage; /* NULL: the loop writes the result itself */
     int width;            /* of the compute type */
-    bool nested;          /* some operand is */
-    int64_t n, longest;   /* elements, and those of a piece */
-    int64_t chunk;        /* those of a task */
-    int64_t period;       /* pieces begin at multiples of it */
-    int rank;             /* of the merged axes; at least 1 */
-    int64_t size[TL_MAX_RANK];
+    tl_map_space space;
+    int64_t chunk; /* elements of a task */
 } tl_map_job;
 
 /* Set up a job: loop, operands (NULL and stubs are not read), the result.
@@ -51,6 +28,9 @@ typedef struct tl_map_job {
 void tl_map_job_init(tl_map_job *j, tl_map_loop *loop,
                      tl_tensor *const in[TL_MAP_OPERANDS], tl_tensor *to,
                      tl_dtype compute, const tl_attrs *at);
+
+/* Let every piece pass through a tile. */
+void tl_map_job_tile(tl_map_job *j);
 
 /* Do it, in tasks when `ns` nanoseconds an element are worth it. */
 void tl_map_job_run(tl_kernel_ctx *k, tl_map_job *j, double ns);

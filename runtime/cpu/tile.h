@@ -16,34 +16,41 @@
 
 enum {
     TL_TILE_MAX_STEPS = 64,
-    TL_TILE_MAX_OPERANDS = 32, /* inputs and results */
-    TL_TILE_MAX_TEMPS = 16     /* tile buffers alive at one time */
+    TL_TILE_MAX_OPERANDS = 32, /* inputs, and results */
+    TL_TILE_MAX_TEMPS = 16     /* results of steps alive at one time: with
+                                  more, pieces get too short to pay */
 };
 
 typedef struct tl_tile_step {
     uint16_t op;     /* MAP or CMP row, or TL_OP_cast */
     int8_t which;    /* -1: its value; else its gradient by input `which`,
-                        operands: the row's inputs, y, g (-1 where unread) */
-    uint8_t compute; /* tl_dtype in which the loop computes */
+                        operands: the row's inputs, then y and g, where each
+                        that the formula does not read may be -1 */
+    uint8_t compute; /* tl_dtype in which the loop computes; casts: any */
     uint8_t dtype;   /* of the result as a tensor would have it */
-    uint8_t nin;
+    uint8_t nin;     /* operands, y and g included; they are converted to
+                        `compute` as the kernel does */
     int16_t in[5];   /* >= 0: input tensor; < -1: result of step -2 - in;
                         -1: none */
     int16_t to;      /* >= 0: it is also result tensor `to`; -1: none */
-    const double *p; /* attributes f, or NULL; i64 rows as the kernel does */
+    const double *p; /* attributes f[6], copied; NULL: none */
 } tl_tile_step;
 
 typedef struct tl_tile tl_tile; /* a checked program with its buffers laid
                                    out */
 
-/* Which rows and dtypes it can run. */
+/* Which rows and dtypes it can run: those that have a loop. */
 bool tl_tile_takes(tl_op op, int which, tl_dtype compute);
 
 /* Make a program ready: `shape` of `rank` sizes is the iteration space; in[]
- * broadcast to it (any strides), out[] are row-major of that shape.  The
+ * broadcast to it (any strides), to[] are row-major of that shape.  The
  * tensors are borrowed for the life of the program, which is replayed with
- * whatever their storage holds then.  A result may share its storage with an
- * input of equal layout. */
+ * whatever their storage holds then.
+ *
+ * A result may share its storage with an input of equal dtype that is
+ * row-major and of the space's shape, if it does so now; no other input may
+ * then share it.  A step that no result needs is left out, but what its row
+ * refuses is refused.  At most TL_TILE_MAX_STEPS and _OPERANDS.  E0607. */
 TL_MUST_USE tl_status tl_tile_new(tl_tile **out, int rank,
                                   const int64_t *shape,
                                   const tl_tile_step *steps, int nsteps,
@@ -52,8 +59,10 @@ TL_MUST_USE tl_status tl_tile_new(tl_tile **out, int rank,
                                   tl_diag *diag);
 void tl_tile_free(tl_tile *t); /* NULL is allowed */
 
-/* Replay it, in tasks where the work is worth it.  E0401 and the like as the
- * rows' kernels report them. */
+/* Replay it, in tasks where the work is worth it; one thread at a time.
+ * E0401, E0416, E0319 as the rows' kernels report them, of the first step that
+ * fails, with the place in the row's own shape and before any result is
+ * written. */
 TL_MUST_USE tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k);
 
 #endif

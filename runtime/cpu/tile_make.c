@@ -1,0 +1,556 @@
+/* tile_make.c - a tile program from its steps: codes, places, slots.
+ *
+ * Steps are walked in order.  The value of an input or step in some dtype is
+ * made when it is first asked for and kept (`form`); so an operand that
+ * several rows read is converted once.  tile_slots.c then lays out slots. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "runtime/cpu/tile_make.h"
+
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/mem.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cpu/kern.h"
+
+enum {
+    FEW = 16384, /* elements that a cache holds in any order */
+    NEAR = 8     /* strides within a cache line, about */
+};
+
+/* ---- codes and places ---------------------------------------------------- */
+
+uint16_t tl_tile_add_place(tl_tile_maker *m, tl_tile_where where,
+                           tl_dtype dtype, int item)
+{
+    TL_CHECK(m->nplaces < TL_TILE_MAX_PLACES);
+    m->place[m->nplaces] =
+        (tl_tile_place){.where = (uint8_t)where,
+                        .width = (uint8_t)tl_dtype_size(dtype),
+                        .item = (uint16_t)item};
+    return (uint16_t)m->nplaces++;
+}
+
+tl_tile_code *tl_tile_add_code(tl_tile_maker *m, tl_tile_kind kind,
+                               uint16_t to)
+{
+    tl_tile_code *c = &m->code[m->ncodes++];
+
+    TL_CHECK(m->ncodes <= TL_TILE_MAX_CODES);
+    *c = (tl_tile_code){
+        .kind = (uint8_t)kind, .to = to, .width = m->place[to].width};
+    return c;
+}
+
+static bool is_once(const tl_tile_maker *m, uint16_t place)
+{
+    return m->place[place].where == TL_TILE_ONCE;
+}
+
+/* A slot of what is computed from `from`. */
+static uint16_t slot_after(tl_tile_maker *m, uint16_t from, tl_dtype dtype)
+{
+    return tl_tile_add_place(
+        m, is_once(m, from) ? TL_TILE_ONCE : TL_TILE_SLOT, dtype, 0);
+}
+
+static void add_stage(tl_tile_maker *m, uint16_t from, tl_dtype dtype,
+                      tl_dtype to_dtype, uint16_t to)
+{
+    tl_tile_code *c = tl_tile_add_code(m, TL_TILE_STAGE, to);
+
+    c->stage = m->isa.stage(dtype, to_dtype);
+    TL_CHECK(c->stage != NULL);
+    c->nin = 1;
+    c->in[0] = from;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* Values are the inputs, then the results of steps. */
+static int value_of(int ref)
+{
+    TL_CHECK(ref != -1 && ref < TL_TILE_MAX_OPERANDS &&
+             ref > -2 - TL_TILE_MAX_STEPS);
+    return ref >= 0 ? ref : TL_TILE_MAX_OPERANDS - 2 - ref;
+}
+
+static tl_dtype dtype_of(const tl_tile_maker *m, int ref)
+{
+    return ref >= 0 ? m->s->in[ref]->dtype
+                    : (tl_dtype)m->s->steps[-2 - ref].dtype;
+}
+
+/* Input `i` as an operand in `dtype`; layouts are those of the first ones,
+ * which have the inputs' own dtypes. */
+static int operand_as(tl_tile_maker *m, int i, tl_dtype dtype)
+{
+    tl_tile_operand *o = &m->operand[m->noperands];
+
+    if (m->s->in[i]->dtype == dtype) {
+        return i;
+    }
+    TL_CHECK(m->noperands < TL_TILE_OPERANDS);
+    *o = m->operand[i];
+    o->copy = NULL;
+    o->o.row_width = (int)tl_dtype_size(dtype);
+    o->o.stage = m->isa.stage(m->s->in[i]->dtype, dtype);
+    o->o.converts = true;
+    TL_CHECK(o->o.stage != NULL);
+    return m->noperands++;
+}
+
+/* A place for an input in `dtype`. */
+static uint16_t input_place(tl_tile_maker *m, int i, tl_dtype dtype)
+{
+    tl_dtype own = m->s->in[i]->dtype;
+    uint16_t place;
+    int k;
+
+    if (m->operand[i].o.layout == TL_LAYOUT_DIRECT) {
+        if (own == dtype) {
+            return tl_tile_add_place(m, TL_TILE_INPUT, own, i);
+        }
+        place = tl_tile_add_place(m, TL_TILE_SLOT, dtype, 0);
+        add_stage(m, tl_tile_form(m, i, own), own, dtype, place);
+        return place;
+    }
+    k = operand_as(m, i, dtype);
+    if (m->operand[i].o.layout == TL_LAYOUT_NESTED) {
+        place = tl_tile_add_place(m, TL_TILE_FETCHED, dtype, k);
+        tl_tile_add_code(m, TL_TILE_FETCH, place)->item = (uint16_t)k;
+        return place;
+    }
+    place = tl_tile_add_place(m, TL_TILE_ONCE, dtype, k);
+    m->operand[k].place = place;
+    m->operand[k].filled = true;
+    return place;
+}
+
+uint16_t tl_tile_form(tl_tile_maker *m, int ref, tl_dtype dtype)
+{
+    uint16_t *form = m->form[value_of(ref)], place;
+
+    if (form[dtype] != 0) {
+        return (uint16_t)(form[dtype] - 1);
+    }
+    if (ref >= 0) {
+        place = input_place(m, ref, dtype);
+    } else {
+        tl_dtype own = dtype_of(m, ref);
+        uint16_t from;
+
+        TL_CHECK(form[own] != 0); /* a step reads earlier ones only */
+        from = (uint16_t)(form[own] - 1);
+        place = slot_after(m, from, dtype);
+        add_stage(m, from, own, dtype, place);
+    }
+    form[dtype] = (uint16_t)(place + 1);
+    return place;
+}
+
+/* ---- results ------------------------------------------------------------- */
+
+/* The input whose elements a value is, or -1: casts to its own dtype. */
+static int input_behind(const tl_tile_maker *m, int ref)
+{
+    while (ref < -1) {
+        const tl_tile_step *s = &m->s->steps[-2 - ref];
+
+        if (s->op != TL_OP_cast || dtype_of(m, s->in[0]) != s->dtype) {
+            return -1;
+        }
+        ref = s->in[0];
+    }
+    return ref;
+}
+
+/* Is value `ref` the input whose storage result `r` takes? */
+static bool is_taken(const tl_tile_maker *m, int ref, int r)
+{
+    int in = input_behind(m, ref);
+
+    return in >= 0 && tl_cpu_same_data(m->s->in[in], m->s->to[r]);
+}
+
+/* Is the input whose storage result `r` takes read after `step`, by a step or
+ * as a result, which is copied last? */
+static bool is_read_later(const tl_tile_maker *m, int step, int r)
+{
+    const tl_tile_source *s = m->s;
+
+    for (int i = 0; i < s->nsteps; i++) {
+        if (s->steps[i].to >= 0 && is_taken(m, -2 - i, r)) {
+            return true;
+        }
+        for (int k = 0; k < s->steps[i].nin && i > step; k++) {
+            if (is_taken(m, s->steps[i].in[k], r)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A place for the result of step `i`, of `dtype`: a slot, or the tensor where
+ * nothing forbids it.  `once`: from operands that are so alone. */
+static uint16_t target(tl_tile_maker *m, int i, tl_dtype dtype, bool once)
+{
+    int r = m->s->steps[i].to;
+
+    TL_CHECK(r < 0 || (r < m->s->nto && m->s->to[r]->dtype == dtype));
+    if (!once && !m->careful) {
+        if (r >= 0 && !is_read_later(m, i, r)) {
+            return tl_tile_add_place(m, TL_TILE_RESULT, dtype, r);
+        }
+        if (r < 0 && i == m->s->feed && dtype == m->s->dtype) {
+            return tl_tile_add_place(m, TL_TILE_WINDOW, dtype, 0);
+        }
+    }
+    return tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, dtype, 0);
+}
+
+static void add_copy(tl_tile_maker *m, uint16_t from, uint16_t to)
+{
+    tl_tile_code *c = tl_tile_add_code(m, TL_TILE_COPY, to);
+
+    c->nin = 1;
+    c->in[0] = from;
+}
+
+/* Copy results that steps have not written themselves: those that are an
+ * input's elements, or the others, which may overwrite such. */
+static void copy_results(tl_tile_maker *m, bool inputs)
+{
+    const tl_tile_source *s = m->s;
+
+    for (int i = 0; i < s->nsteps; i++) {
+        tl_dtype dtype = (tl_dtype)s->steps[i].dtype;
+        uint16_t from = tl_tile_form(m, -2 - i, dtype);
+        int r = s->steps[i].to;
+        bool is_input = m->place[from].where == TL_TILE_INPUT;
+
+        if (r >= 0 && is_input == inputs &&
+            (m->place[from].where != TL_TILE_RESULT ||
+             m->place[from].item != r)) {
+            add_copy(m, from,
+                     tl_tile_add_place(m, TL_TILE_RESULT, dtype, r));
+        }
+    }
+}
+
+/* What goes to the window and is not there. */
+static void copy_feed(tl_tile_maker *m)
+{
+    const tl_tile_source *s = m->s;
+    tl_dtype own = (tl_dtype)s->steps[s->feed].dtype;
+    uint16_t from = tl_tile_form(m, -2 - s->feed, own);
+
+    if (m->place[from].where == TL_TILE_WINDOW) {
+        return;
+    }
+    if (own == s->dtype) {
+        add_copy(m, from, tl_tile_add_place(m, TL_TILE_WINDOW, own, 0));
+    } else {
+        add_stage(m, from, own, s->dtype,
+                  tl_tile_add_place(m, TL_TILE_WINDOW, s->dtype, 0));
+    }
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+static bool is_checked(const tl_tile_maker *m, const tl_tile_step *s)
+{
+    tl_dtype from = s->op == TL_OP_cast ? dtype_of(m, s->in[0])
+                                        : (tl_dtype)s->compute;
+
+    return s->which < 0 &&
+           tl_map_is_checked((tl_op)s->op, from, (tl_dtype)s->dtype);
+}
+
+/* What the row's kernel looks at is looked at first. */
+static void add_check(tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = &m->s->steps[i];
+    tl_tile_check *k = &m->check[m->nchecks];
+    int ref = s->op == TL_OP_cast ? s->in[0] : s->in[1];
+    uint16_t place = tl_tile_form(m, ref, TL_f64);
+    tl_tile_code *c = tl_tile_add_code(m, TL_TILE_CHECK, place);
+
+    *k = (tl_tile_check){.op = (tl_op)s->op,
+                         .step = (uint8_t)i,
+                         .to = s->dtype,
+                         .bounds = tl_map_bounds_of((tl_op)s->op,
+                                                    (tl_dtype)s->dtype),
+                         .rank = m->shape[i].rank};
+    memcpy(k->size, m->shape[i].size, sizeof k->size);
+    c->nin = 1;
+    c->in[0] = place;
+    c->item = (uint16_t)m->nchecks++;
+}
+
+static void add_cast(tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = &m->s->steps[i];
+    tl_dtype from = dtype_of(m, s->in[0]), to = (tl_dtype)s->dtype;
+    uint16_t *form = &m->form[value_of(-2 - i)][to], place, at;
+    tl_dtype half = tl_map_halfway(from, to);
+
+    place = tl_tile_form(m, s->in[0], from);
+    if (from == to) {
+        *form = (uint16_t)(place + 1);
+        return;
+    }
+    if (half != to) {
+        place = tl_tile_form(m, s->in[0], half);
+        from = half;
+    }
+    at = target(m, i, to, is_once(m, place) && !is_checked(m, s));
+    add_stage(m, place, from, to, at);
+    *form = (uint16_t)(at + 1);
+}
+
+/* Operands of a loop; returns whether all are the same in each piece. */
+static bool loop_operands(tl_tile_maker *m, const tl_tile_step *s,
+                          tl_tile_code *c)
+{
+    int own = tl_op_get((tl_op)s->op)->nin, some = -1;
+    bool once = true;
+
+    c->nin = s->which < 0 ? s->nin : TL_MAP_OPERANDS;
+    TL_CHECK(s->nin == (s->which < 0 ? own : own + 2));
+    for (int k = 0; k < s->nin; k++) {
+        int at = k < own ? k : TL_MAP_Y + k - own;
+
+        if (s->in[k] != -1) {
+            c->in[at] = tl_tile_form(m, s->in[k], (tl_dtype)s->compute);
+            once = once && is_once(m, c->in[at]);
+            some = at;
+        }
+    }
+    TL_CHECK(some >= 0);
+    for (int at = 0; at < c->nin; at++) { /* not read, but readable */
+        int k = at < TL_MAP_Y ? at : own + at - TL_MAP_Y;
+
+        if ((at < TL_MAP_Y && at >= own) || s->in[k] == -1) {
+            c->in[at] = c->in[some];
+        }
+    }
+    return once && !is_checked(m, s);
+}
+
+static void add_loop(tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = &m->s->steps[i];
+    const tl_map_loops *loops = m->isa.loops((tl_dtype)s->compute);
+    tl_dtype dtype = (tl_dtype)s->dtype;
+    tl_dtype raw = tl_op_get((tl_op)s->op)->cls == TL_CLASS_CMP
+                       ? TL_bool
+                       : (tl_dtype)s->compute;
+    tl_tile_code own = {.kind = TL_TILE_LOOP}, *c;
+    bool once = loop_operands(m, s, &own);
+    uint16_t to;
+
+    to = raw == dtype
+             ? target(m, i, dtype, once)
+             : tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, raw,
+                                 0);
+    own.loop = s->which < 0 ? loops->value[s->op]
+                            : loops->grad[s->op][s->which];
+    TL_CHECK(own.loop != NULL);
+    own.item = (uint16_t)i;
+    own.to = to;
+    own.width = m->place[to].width;
+    c = tl_tile_add_code(m, TL_TILE_LOOP, to);
+    *c = own;
+    if (raw != dtype) {
+        to = target(m, i, dtype, once);
+        add_stage(m, c->to, raw, dtype, to);
+    }
+    m->form[value_of(-2 - i)][dtype] = (uint16_t)(to + 1);
+}
+
+/* Broadcast a shape of `rank` sizes into another. */
+static void stretch(tl_tile_shape *to, int rank, const int64_t *size)
+{
+    int added = rank - to->rank;
+
+    if (added > 0) {
+        memmove(to->size + added, to->size,
+                (size_t)to->rank * sizeof *to->size);
+        to->rank = rank;
+    }
+    for (int d = 0; d < rank; d++) {
+        int64_t *at = &to->size[to->rank - rank + d];
+
+        *at = d < added || *at == 1 ? size[d] : *at;
+    }
+}
+
+/* The step's own shape: what its operands broadcast to. */
+static void set_shape(tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = &m->s->steps[i];
+
+    for (int k = 0; k < s->nin; k++) {
+        int ref = s->in[k];
+
+        if (ref >= 0) {
+            stretch(&m->shape[i], m->s->in[ref]->rank, m->s->in[ref]->size);
+        } else if (ref < -1) {
+            stretch(&m->shape[i], m->shape[-2 - ref].rank,
+                    m->shape[-2 - ref].size);
+        }
+    }
+}
+
+static void add_step(tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = &m->s->steps[i];
+
+    set_shape(m, i);
+    if (is_checked(m, s)) {
+        add_check(m, i);
+    }
+    if (s->op == TL_OP_cast) {
+        add_cast(m, i);
+    } else {
+        add_loop(m, i);
+    }
+    m->ns += tl_map_cost((tl_op)s->op, (tl_dtype)s->compute);
+}
+
+bool tl_tile_takes(tl_op op, int which, tl_dtype compute)
+{
+    const tl_op_info *row = tl_op_get(op);
+    const tl_map_loops *loops = tl_map_loops_get(compute);
+
+    if (op == TL_OP_cast) {
+        return which < 0;
+    }
+    if (compute == TL_f16 || compute == TL_bf16 ||
+        (row->cls != TL_CLASS_MAP && row->cls != TL_CLASS_CMP)) {
+        return false;
+    }
+    return which < 0 ? loops->value[op] != NULL
+                     : which < row->nin && loops->grad[op][which] != NULL;
+}
+
+tl_tile_isa tl_tile_isa_get(void)
+{
+#ifdef TL_HAVE_AVX2_KERNELS
+    if (tl_cpu_avx2_kernels()) {
+        return (tl_tile_isa){tl_map_loops_get_avx2, tl_stage_avx2};
+    }
+#endif
+    return (tl_tile_isa){tl_map_loops_get, tl_stage};
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+static bool is_scattered(const tl_tensor *t, int64_t numel)
+{
+    int last = t->rank - 1;
+
+    while (last > 0 && t->size[last] == 1) {
+        last--;
+    }
+    return t->numel == numel && numel > FEW && last >= 0 &&
+           (t->stride[last] > NEAR || t->stride[last] < -NEAR);
+}
+
+/* Inputs in their own dtypes, and the space. */
+static tl_status set_operands(tl_tile_maker *m, tl_diag *diag)
+{
+    const tl_tile_source *s = m->s;
+    tl_map_operand o[TL_TILE_MAX_OPERANDS];
+    int64_t numel = 1;
+
+    for (int i = 0; i < s->rank; i++) {
+        numel *= s->size[i];
+    }
+    for (int i = 0; i < s->nin; i++) {
+        const tl_tensor *t = s->in[i];
+        size_t bytes = (size_t)t->numel * tl_dtype_size(t->dtype);
+
+        TL_CHECK(t->rank <= s->rank);
+        tl_map_operand_init(&o[i], t, s->rank, s->size, numel, t->dtype,
+                            m->isa.stage(t->dtype, t->dtype));
+        if (o[i].layout == TL_LAYOUT_NESTED && is_scattered(t, numel)) {
+            m->operand[i].copy = tl_malloc(bytes);
+            if (m->operand[i].copy == NULL) {
+                return tl_fail_memory(diag, "a transposed operand", bytes);
+            }
+            o[i].layout = TL_LAYOUT_DIRECT;
+        }
+    }
+    tl_map_space_init(&m->space, o, s->nin, s->rank, s->size, numel);
+    for (int i = 0; i < s->nin; i++) {
+        m->operand[i].o = o[i];
+        m->operand[i].tensor = (uint8_t)i;
+    }
+    m->noperands = s->nin;
+    return TL_OK;
+}
+
+/* Codes, places and slots. */
+static tl_status fill(tl_tile_maker *m, tl_diag *diag)
+{
+    const tl_tile_source *s = m->s;
+
+    TL_TRY(set_operands(m, diag));
+    for (int i = 0; i < s->nsteps; i++) {
+        m->careful = m->careful || is_checked(m, &s->steps[i]);
+        if (s->steps[i].p != NULL) {
+            memcpy(m->p[i], s->steps[i].p, sizeof m->p[i]);
+        }
+    }
+    for (int i = 0; i < s->nsteps; i++) {
+        add_step(m, i);
+    }
+    copy_results(m, true);
+    copy_results(m, false);
+    if (s->feed >= 0) {
+        copy_feed(m);
+    }
+    tl_tile_lay_out(m);
+    return TL_OK;
+}
+
+tl_status tl_tile_make(tl_tile **out, const tl_tile_source *s, tl_diag *diag)
+{
+    tl_tile_maker *m = tl_calloc(1, sizeof *m);
+    tl_status st;
+
+    TL_CHECK(s->nsteps <= TL_TILE_MAX_STEPS && s->nsteps > 0 &&
+             s->nin <= TL_TILE_MAX_OPERANDS &&
+             s->nto <= TL_TILE_MAX_OPERANDS);
+    if (m == NULL) {
+        return tl_fail_memory(diag, "a tile program", sizeof *m);
+    }
+    m->s = s;
+    m->isa = tl_tile_isa_get();
+    TL_GOTO(st, fill(m, diag));
+    st = tl_tile_finish(m, out, diag);
+out:
+    for (int i = 0; i < TL_TILE_MAX_OPERANDS; i++) {
+        tl_free(m->operand[i].copy);
+    }
+    tl_free(m);
+    return st;
+}
+
+tl_status tl_tile_new(tl_tile **out, int rank, const int64_t *shape,
+                      const tl_tile_step *steps, int nsteps,
+                      tl_tensor *const *in, int nin, tl_tensor *const *to,
+                      int nto, tl_diag *diag)
+{
+    tl_tile_source s = {.rank = rank, .size = shape, .steps = steps,
+                        .nsteps = nsteps, .in = in, .nin = nin, .to = to,
+                        .nto = nto, .feed = -1};
+
+    return tl_tile_make(out, &s, diag);
+}
