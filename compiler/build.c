@@ -1,0 +1,435 @@
+/* build.c - values and types of a graph under construction. */
+#include "compiler/build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
+#include "runtime/op/dim_code.h"
+
+/* A quiet NaN with this in its upper half carries a value's number. */
+#define ATTR_TAG UINT64_C(0x7ff87a1d)
+
+double tl_gbuild_attr(tl_gval v)
+{
+    uint64_t bits = ATTR_TAG << 32 | v;
+    double f;
+
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+tl_gval tl_gbuild_attr_value(double f)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &f, sizeof(bits));
+    return bits >> 32 == ATTR_TAG ? (tl_gval)bits : 0;
+}
+
+/* ---- sizes -------------------------------------------------------------- */
+
+static tl_status atom_number(void *arg, tl_dim atom, int64_t *n)
+{
+    tl_gbuild *b = arg;
+    uintptr_t found =
+        (uintptr_t)tl_map_get(&b->numbers, (void *)atom.word, NULL);
+
+    if (found == 0) {
+        return tl_fail(b->diag, TL_E0602,
+                       "a size that depends on data: `%s`",
+                       tl_dim_str(atom).s);
+    }
+    *n = (int64_t)found - 1;
+    return TL_OK;
+}
+
+tl_status tl_gbuild_dim(tl_gbuild *b, tl_dim d, uint32_t *out)
+{
+    uintptr_t found;
+    int64_t *code;
+    size_t len;
+    tl_status st;
+
+    if (tl_dim_is_num(d)) {
+        return tl_graph_size_num(b->g, tl_dim_value(d), out, b->diag);
+    }
+    found = (uintptr_t)tl_map_get(&b->sizes, (void *)d.word, NULL);
+    if (found != 0) {
+        *out = (uint32_t)found;
+        return TL_OK;
+    }
+    TL_TRY(tl_dim_encode(d, atom_number, b, &code, &len, b->diag));
+    st = tl_graph_size(b->g, code, len, out, b->diag);
+    tl_free(code);
+    if (st == TL_OK && !tl_map_set(&b->sizes, (void *)d.word,
+                                   (void *)(uintptr_t)*out)) {
+        st = tl_fail_memory(b->diag, "a size", sizeof(d));
+    }
+    return st;
+}
+
+static tl_status shape_number(tl_gbuild *b, const tl_shape *shape,
+                              uint32_t *out)
+{
+    uint32_t sizes[TL_MAX_RANK];
+
+    for (int i = 0; i < shape->rank; i++) {
+        TL_TRY(tl_gbuild_dim(b, shape->dim[i], &sizes[i]));
+    }
+    return tl_graph_shape(b->g, sizes, shape->rank, out, b->diag);
+}
+
+tl_status tl_gbuild_value(tl_gbuild *b, const tl_ttype *type, tl_gvalue *out)
+{
+    *out = (tl_gvalue){.cls = TL_GC_TENSOR,
+                       .dtype = (uint8_t)type->dtype,
+                       .rank = (uint8_t)type->shape.rank};
+    return shape_number(b, &type->shape, &out->shape);
+}
+
+tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom, int64_t least,
+                         tl_dim *out)
+{
+    uint32_t number;
+    char name[24];
+
+    TL_TRY(tl_graph_atom(b->g, atom, &number, b->diag));
+    while (b->atoms.len <= number) {
+        TL_TRY(TL_VEC_PUSH(&b->atoms, tl_dim_num(0), b->diag));
+    }
+    if (!tl_dim_is_num(b->atoms.items[number])) {
+        *out = b->atoms.items[number];
+        return TL_OK;
+    }
+    (void)snprintf(name, sizeof(name), "s%u", number);
+    TL_TRY(tl_dim_atom(b->dims, name, least, out, b->diag));
+    if (!tl_map_set(&b->numbers, (void *)out->word,
+                    (void *)((uintptr_t)number + 1))) {
+        return tl_fail_memory(b->diag, "a size", sizeof(*out));
+    }
+    b->atoms.items[number] = *out;
+    return TL_OK;
+}
+
+/* ---- types -------------------------------------------------------------- */
+
+static bool same_type(const tl_ttype *a, const tl_ttype *b)
+{
+    return a->dtype == b->dtype && tl_shape_same(&a->shape, &b->shape);
+}
+
+/* A copy of the type that lives as long as the builder. */
+static tl_status keep_type(tl_gbuild *b, const tl_ttype *type,
+                           const tl_ttype **out)
+{
+    const unsigned n = sizeof(b->recent) / sizeof(b->recent[0]);
+    tl_ttype *copy;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (b->recent[i] && same_type(b->recent[i], type)) {
+            *out = b->recent[i];
+            return TL_OK;
+        }
+    }
+    copy = TL_ARENA_NEW(&b->arena, tl_ttype);
+    if (!copy) {
+        return tl_fail_memory(b->diag, "a type", sizeof(*copy));
+    }
+    copy->dtype = type->dtype;
+    copy->shape.rank = type->shape.rank;
+    memcpy(copy->shape.dim, type->shape.dim,
+           (size_t)type->shape.rank * sizeof(tl_dim));
+    b->recent[b->nrecent++ % n] = copy;
+    *out = copy;
+    return TL_OK;
+}
+
+tl_status tl_gbuild_note(tl_gbuild *b, tl_gval v, const tl_ttype *type,
+                         uint64_t seen)
+{
+    const tl_ttype *kept = NULL;
+
+    if (type) {
+        TL_TRY(keep_type(b, type, &kept));
+    }
+    while (b->values.len <= v) {
+        TL_TRY(TL_VEC_PUSH(&b->values, (tl_bvalue){0}, b->diag));
+    }
+    b->values.items[v] = (tl_bvalue){kept, seen};
+    return TL_OK;
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+/* Add a node with one result: a tensor of `type`, or a host scalar. */
+static tl_status add_one(tl_gbuild *b, tl_gnew *n, const tl_ttype *type,
+                         tl_gclass cls, uint64_t seen, tl_gval *out)
+{
+    tl_gvalue value = {.cls = (uint8_t)cls};
+
+    if (type) {
+        TL_TRY(tl_gbuild_value(b, type, &value));
+    }
+    n->nout = 1;
+    n->out = &value;
+    n->owner = b->owner;
+    n->span = b->span;
+    TL_TRY(tl_graph_add(b->g, n, out, b->diag));
+    return tl_gbuild_note(b, *out, type, seen);
+}
+
+static tl_status add_input(tl_gbuild *b, const tl_ttype *type, tl_gclass cls,
+                           tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_INPUT, .data = (uint32_t)b->g->inputs.len};
+    uint32_t owner = b->owner;
+    tl_status st;
+
+    b->owner = 0;
+    st = add_one(b, &n, type, cls, 0, out);
+    b->owner = owner;
+    if (st != TL_OK) {
+        return st;
+    }
+    return TL_VEC_PUSH(&b->g->inputs, *out, b->diag);
+}
+
+tl_status tl_gbuild_input(tl_gbuild *b, const tl_ttype *type, tl_gval *out)
+{
+    return add_input(b, type, TL_GC_TENSOR, out);
+}
+
+tl_status tl_gbuild_host_input(tl_gbuild *b, tl_gclass cls, tl_gval *out)
+{
+    return add_input(b, NULL, cls, out);
+}
+
+tl_status tl_gbuild_const(tl_gbuild *b, const tl_ttype *type,
+                          const void *bytes, size_t len, tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_CONST};
+
+    TL_TRY(tl_graph_const(b->g, bytes, len, &n.data, b->diag));
+    return add_one(b, &n, type, TL_GC_TENSOR, 0, out);
+}
+
+tl_status tl_gbuild_alias(tl_gbuild *b, tl_gval v, tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_ALIAS, .in = &v, .nin = 1};
+    uint64_t seen = b->no_grad > 0
+                        ? 0
+                        : b->values.items[v].seen & b->visible;
+
+    return add_one(b, &n, tl_gbuild_type(b, v), TL_GC_TENSOR, seen, out);
+}
+
+tl_status tl_gbuild_num(tl_gbuild *b, tl_gclass cls, tl_gscalar value,
+                        tl_gval *out)
+{
+    tl_gattrs at = {.axis = 0};
+    tl_gnew n = {.kind = TL_G_NUM};
+
+    at.i[0] = value.i;
+    TL_TRY(tl_graph_attrs(b->g, &at, NULL, NULL, &n.attrs, b->diag));
+    return add_one(b, &n, NULL, cls, 0, out);
+}
+
+tl_status tl_gbuild_size(tl_gbuild *b, tl_dim d, tl_gval *out)
+{
+    tl_gattrs at = {.ndims = 1};
+    tl_gnew n = {.kind = TL_G_SIZE};
+    uint32_t size;
+
+    TL_TRY(tl_gbuild_dim(b, d, &size));
+    TL_TRY(tl_graph_attrs(b->g, &at, &size, NULL, &n.attrs, b->diag));
+    return add_one(b, &n, NULL, TL_GC_INT, 0, out);
+}
+
+tl_status tl_gbuild_host(tl_gbuild *b, tl_ghost op, tl_gclass cls,
+                         const tl_gval *in, int nin, tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_HOST, .op = (uint16_t)op, .in = in,
+                 .nin = (uint32_t)nin};
+
+    return add_one(b, &n, NULL, cls, 0, out);
+}
+
+tl_status tl_gbuild_scalar(tl_gbuild *b, tl_gval v, tl_dtype dtype,
+                           tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_SCALAR, .in = &v, .nin = 1};
+    tl_ttype type = {.dtype = dtype};
+
+    return add_one(b, &n, &type, TL_GC_TENSOR, 0, out);
+}
+
+tl_status tl_gbuild_item(tl_gbuild *b, tl_gval v, tl_gclass cls, tl_gval *out)
+{
+    tl_gnew n = {.kind = TL_G_ITEM, .in = &v, .nin = 1};
+
+    return add_one(b, &n, NULL, cls, 0, out);
+}
+
+tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
+                           const tl_gval *shown, uint32_t nshown,
+                           const tl_gval *cells, uint32_t ncells,
+                           uint32_t key)
+{
+    tl_greport report = {nshown, ncells, key};
+    uint32_t has = condition != 0, nin = has + nshown + ncells;
+    tl_gval *in = tl_calloc(nin > 0 ? nin : 1, sizeof(*in)), unused;
+    tl_gnew n = {.kind = has ? TL_G_ASSERT : TL_G_HOSTCALL,
+                 .flags = TL_GF_EFFECT, .in = in, .nin = nin,
+                 .data = (uint32_t)b->g->reports.len, .owner = b->owner,
+                 .span = b->span};
+    tl_status st;
+
+    if (!in) {
+        return tl_fail_memory(b->diag, "an effect", nin * sizeof(*in));
+    }
+    in[0] = condition;
+    for (uint32_t i = 0; i < nshown; i++) {
+        in[has + i] = shown[i];
+    }
+    for (uint32_t i = 0; i < ncells; i++) {
+        in[has + nshown + i] = cells[i];
+    }
+    st = tl_graph_add(b->g, &n, &unused, b->diag);
+    tl_free(in);
+    if (st != TL_OK) {
+        return st;
+    }
+    return TL_VEC_PUSH(&b->g->reports, report, b->diag);
+}
+
+/* ---- custom gradients --------------------------------------------------- */
+
+tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in, uint32_t nin,
+                           const tl_gval *v, uint32_t nout,
+                           tl_gcustom_fn *fn, void *data,
+                           void (*free_data)(void *), tl_gval *out)
+{
+    tl_gcustom c = {.node = (uint32_t)b->g->nodes.len, .nin = nin,
+                    .nout = nout, .fn = fn, .data = data,
+                    .free_data = free_data};
+    tl_gval *kept = tl_arena_array(&b->arena, nin + 1, sizeof(*kept));
+    uint64_t seen = 0;
+    tl_status st = TL_OK;
+
+    if (!kept) {
+        st = tl_fail_memory(b->diag, "a custom gradient", nin * sizeof(*in));
+    }
+    for (uint32_t i = 0; i < nin && st == TL_OK; i++) {
+        kept[i] = in[i];
+        seen |= b->values.items[in[i]].seen;
+    }
+    c.in = kept;
+    seen = b->no_grad > 0 ? 0 : seen & b->visible;
+    for (uint32_t i = 0; i < nout && st == TL_OK; i++) {
+        st = tl_gbuild_alias(b, v[i], &out[i]);
+        if (st == TL_OK) {
+            bool real = tl_dtype_is_float(tl_gbuild_type(b, v[i])->dtype);
+
+            b->values.items[out[i]].seen = real ? seen : 0;
+        }
+    }
+    if (st == TL_OK) {
+        st = TL_VEC_PUSH(&b->customs, c, b->diag);
+    }
+    if (st != TL_OK && free_data) {
+        free_data(data);
+    }
+    return st;
+}
+
+/* ---- life --------------------------------------------------------------- */
+
+/* A comparison that facts do not settle: the sizes of this call were equal,
+ * and the program holds for calls where they are. */
+static tl_status add_guard(void *arg, tl_dim x, tl_dim y)
+{
+    tl_gbuild *b = arg;
+    tl_gval in[2], equal;
+    tl_gscalar yes = {.i = 0};
+    uint32_t owner = b->owner;
+    tl_status st;
+
+    yes.b = true;
+    b->owner = 0; /* sizes of inputs: known at the call */
+    TL_GOTO(st, tl_gbuild_size(b, x, &in[0]));
+    TL_GOTO(st, tl_gbuild_size(b, y, &in[1]));
+    TL_GOTO(st, tl_gbuild_host(b, TL_H_eq_i, TL_GC_BOOL, in, 2, &equal));
+    TL_GOTO(st, tl_graph_guard(b->g, equal, yes, b->span, b->diag));
+    st = tl_dims_fact_equal(b->dims, x, y, b->diag);
+out:
+    b->owner = owner;
+    return st;
+}
+
+static tl_status emit_apply(tl_emit *e, tl_op op, const tl_node *in, int nin,
+                            const tl_attrs *at, tl_node *out)
+{
+    tl_gval few[TL_MAX_INPUTS] = {0}, *vin = few, vout[TL_MAX_OUTPUTS];
+    tl_gbuild *b = e->impl;
+    tl_status st;
+
+    if (nin > TL_MAX_INPUTS) {
+        vin = tl_calloc((size_t)nin, sizeof(*vin));
+        if (!vin) {
+            return tl_fail_memory(b->diag, "operands",
+                                  (size_t)nin * sizeof(*vin));
+        }
+    }
+    for (int i = 0; i < nin; i++) {
+        vin[i] = TL_GVAL(in[i]);
+    }
+    st = tl_gbuild_apply(b, op, vin, nin, at, vout);
+    for (int i = 0; st == TL_OK && i < tl_op_get(op)->nout; i++) {
+        out[i] = TL_GNODE(vout[i]);
+    }
+    if (vin != few) {
+        tl_free(vin);
+    }
+    return st;
+}
+
+static const tl_ttype *emit_type(tl_emit *e, tl_node node)
+{
+    return tl_gbuild_type(e->impl, TL_GVAL(node));
+}
+
+tl_status tl_gbuild_init(tl_gbuild *b, tl_diag *diag)
+{
+    memset(b, 0, sizeof(*b));
+    b->diag = diag;
+    tl_arena_init(&b->arena);
+    tl_map_init(&b->sizes);
+    tl_map_init(&b->numbers);
+    b->emit = (tl_emit){emit_apply, emit_type, &b->infer, b};
+    TL_TRY(tl_graph_new(&b->g, diag));
+    TL_TRY(tl_dims_new(&b->dims, diag));
+    b->infer = (tl_infer){b->dims, diag, add_guard, b};
+    return TL_OK;
+}
+
+void tl_gbuild_fini(tl_gbuild *b)
+{
+    for (size_t i = 0; i < b->customs.len; i++) {
+        if (b->customs.items[i].free_data) {
+            b->customs.items[i].free_data(b->customs.items[i].data);
+        }
+    }
+    tl_graph_free(b->g);
+    tl_dims_free(b->dims);
+    tl_map_fini(&b->sizes);
+    tl_map_fini(&b->numbers);
+    tl_free(b->values.items);
+    tl_free(b->attrs.items);
+    tl_free(b->atoms.items);
+    tl_free(b->customs.items);
+    tl_arena_fini(&b->arena);
+    memset(b, 0, sizeof(*b));
+}

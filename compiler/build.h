@@ -1,0 +1,189 @@
+/* build.h - making a graph, operation by operation.
+ *
+ * The builder does for values of a graph what tl_apply does for tensors: the
+ * shape rule, casts, regions taken apart under two tapes; and it keeps what
+ * tapes keep: which open grad blocks see a value.  So a graph is the list of
+ * kernel calls that the interpreter would make.
+ *
+ * A value's sizes are tl_dims of the builder's context.  Attributes come as
+ * tl_attrs; a float attribute that is a host scalar of the run is a NaN that
+ * carries its number (tl_gbuild_attr): rules copy it without looking. */
+#ifndef TL_COMPILER_BUILD_H
+#define TL_COMPILER_BUILD_H
+
+#include "compiler/graph.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/map.h"
+
+typedef struct tl_gbuild tl_gbuild;
+
+/* Gradients of a custom entry (a `backward` clause): g[nout] (0: zero) ->
+ * dx[nin] (0: zero). */
+typedef tl_status tl_gcustom_fn(void *data, tl_gbuild *b, const tl_gval *g,
+                                uint32_t nout, tl_gval *dx, uint32_t nin);
+
+typedef struct tl_gcustom {
+    uint32_t node; /* the ALIAS nodes node .. node + nout - 1 are its results */
+    uint32_t nin, nout;
+    const tl_gval *in; /* of the arena */
+    tl_gcustom_fn *fn;
+    void *data;
+    void (*free_data)(void *data);
+} tl_gcustom;
+
+/* What the builder knows of a value beyond its type in the graph. */
+typedef struct tl_bvalue {
+    const tl_ttype *type; /* of tensors; lives as long as the builder */
+    uint64_t seen;        /* open blocks whose targets it depends on, as bits */
+} tl_bvalue;
+
+struct tl_gbuild {
+    tl_graph *g;
+    tl_diag *diag;
+    tl_dims *dims;
+    tl_infer infer; /* with symbols; comparisons it cannot settle are guards */
+    tl_emit emit;   /* for rules; nodes are TL_GNODE(value) */
+    tl_arena arena;
+    TL_GARRAY(tl_bvalue) values; /* by value number */
+    TL_GARRAY(const tl_attrs *) attrs; /* by node: as they came; or NULL */
+    TL_GARRAY(tl_dim) atoms;     /* by number of the graph's atom */
+    TL_GARRAY(tl_gcustom) customs;
+    tl_map sizes;   /* polynomial -> number of its size */
+    tl_map numbers; /* polynomial that is an atom -> its number + 1 */
+    const tl_ttype *recent[16];
+    unsigned nrecent;
+    tl_span span;   /* what the evaluator runs now */
+    uint32_t owner; /* region that is open; 0: none */
+    int no_grad;
+    uint64_t visible; /* blocks that record */
+    uint64_t open;    /* blocks that are open */
+    uint64_t innermost; /* of the visible ones; 0: none */
+    tl_gval seed;     /* host ints: the seed, and the counter of draws: the */
+    tl_gval draws;    /* draw `first_draw` of the trace has its value */
+    uint64_t trace_seed, first_draw;
+};
+
+#define TL_GNODE(v) ((tl_node)(uintptr_t)(v))
+#define TL_GVAL(node) ((tl_gval)(uintptr_t)(node))
+
+TL_MUST_USE tl_status tl_gbuild_init(tl_gbuild *b, tl_diag *diag);
+void tl_gbuild_fini(tl_gbuild *b); /* frees the graph if it is still here */
+
+/* ---- values ------------------------------------------------------------- */
+
+/* The next input: a tensor of this type, or a host scalar. */
+TL_MUST_USE tl_status tl_gbuild_input(tl_gbuild *b, const tl_ttype *type,
+                                      tl_gval *out);
+TL_MUST_USE tl_status tl_gbuild_host_input(tl_gbuild *b, tl_gclass cls,
+                                           tl_gval *out);
+
+/* A tensor whose row-major elements are known. */
+TL_MUST_USE tl_status tl_gbuild_const(tl_gbuild *b, const tl_ttype *type,
+                                      const void *bytes, size_t len,
+                                      tl_gval *out);
+
+/* Another value to differentiation, with the same elements. */
+TL_MUST_USE tl_status tl_gbuild_alias(tl_gbuild *b, tl_gval v, tl_gval *out);
+
+/* A host constant. */
+TL_MUST_USE tl_status tl_gbuild_num(tl_gbuild *b, tl_gclass cls,
+                                    tl_gscalar value, tl_gval *out);
+
+/* A size as a host int. */
+TL_MUST_USE tl_status tl_gbuild_size(tl_gbuild *b, tl_dim d, tl_gval *out);
+
+/* Host arithmetic; the class of the result is `cls`. */
+TL_MUST_USE tl_status tl_gbuild_host(tl_gbuild *b, tl_ghost op, tl_gclass cls,
+                                     const tl_gval *in, int nin,
+                                     tl_gval *out);
+
+/* A host scalar as a tensor of rank 0. */
+TL_MUST_USE tl_status tl_gbuild_scalar(tl_gbuild *b, tl_gval v,
+                                       tl_dtype dtype, tl_gval *out);
+
+/* The element of a tensor as a host scalar of this class. */
+TL_MUST_USE tl_status tl_gbuild_item(tl_gbuild *b, tl_gval v, tl_gclass cls,
+                                     tl_gval *out);
+
+/* A new atom: a host int that sizes may contain.  `least` as in
+ * tl_dim_atom. */
+TL_MUST_USE tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom,
+                                     int64_t least, tl_dim *out);
+
+/* The type of a tensor value. */
+static inline const tl_ttype *tl_gbuild_type(const tl_gbuild *b, tl_gval v)
+{
+    return b->values.items[v].type;
+}
+
+/* A float attribute that is the host scalar `v`; the number of such a value,
+ * or 0 for a plain float. */
+double tl_gbuild_attr(tl_gval v);
+tl_gval tl_gbuild_attr_value(double f);
+
+/* A type as the graph has it. */
+TL_MUST_USE tl_status tl_gbuild_value(tl_gbuild *b, const tl_ttype *type,
+                                      tl_gvalue *out);
+
+/* The size with this number in the graph. */
+TL_MUST_USE tl_status tl_gbuild_dim(tl_gbuild *b, tl_dim d, uint32_t *out);
+
+/* Say what new values, which no function here has made, are: parameters and
+ * results of regions.  type NULL: a host scalar. */
+TL_MUST_USE tl_status tl_gbuild_note(tl_gbuild *b, tl_gval v,
+                                     const tl_ttype *type, uint64_t seen);
+
+/* ---- operations --------------------------------------------------------- */
+
+/* Add `op` as tl_apply runs it; out[] gets the row's results. */
+TL_MUST_USE tl_status tl_gbuild_apply(tl_gbuild *b, tl_op op,
+                                      const tl_gval *in, int nin,
+                                      const tl_attrs *at, tl_gval *out);
+
+/* An effect: operands are the condition (0: a host call), what is shown, and
+ * values of cells written so far. */
+TL_MUST_USE tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
+                                       const tl_gval *shown, uint32_t nshown,
+                                       const tl_gval *cells, uint32_t ncells,
+                                       uint32_t key);
+
+/* Results of a function with its own gradient: aliases of `v`, which are
+ * results of a custom entry on every block that sees an input.  Takes
+ * `data`. */
+TL_MUST_USE tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in,
+                                       uint32_t nin, const tl_gval *v,
+                                       uint32_t nout, tl_gcustom_fn *fn,
+                                       void *data, void (*free_data)(void *),
+                                       tl_gval *out);
+
+/* ---- grad blocks (differentiate.c) -------------------------------------- */
+
+/* An open grad block. */
+typedef struct tl_gblock {
+    uint64_t bit;
+    uint32_t first_node;  /* nodes and values from here on are inside */
+    tl_gval first_value;
+    uint64_t below_visible; /* what closing restores */
+    uint64_t below_innermost;
+    int below_no_grad;
+} tl_gblock;
+
+/* As tl_grad_open.  E0602 with more than 60 blocks open. */
+TL_MUST_USE tl_status tl_gblock_open(tl_gbuild *b, tl_gblock *block);
+void tl_gblock_close(tl_gbuild *b, const tl_gblock *block);
+
+/* A leaf of the block that has the value of `v`. */
+TL_MUST_USE tl_status tl_gblock_leaf(tl_gbuild *b, const tl_gblock *block,
+                                     tl_gval v, tl_gval *out);
+
+/* d loss / d leaf for each leaf, as tl_grad_backward; seed 0: ones.  The
+ * block is closed.  Afterwards no value is seen by it. */
+TL_MUST_USE tl_status tl_gblock_backward(tl_gbuild *b, const tl_gblock *block,
+                                         tl_gval loss, tl_gval seed,
+                                         const tl_gval *leaves, uint32_t n,
+                                         tl_gval *grads, bool *reached);
+
+/* Forget the block on all values. */
+void tl_gblock_forget(tl_gbuild *b, const tl_gblock *block);
+
+#endif
