@@ -252,6 +252,9 @@ static tl_status run_unit(tl_eval *ev, tl_namespace *ns, tl_unit *unit,
     const tl_funcdef *fn = unit->root->func;
     tl_frame frame;
 
+    if (ns == ev->main_ns) {
+        TL_TRY(tl_eval_check_flags(ev, unit));
+    }
     TL_TRY(tl_frame_push(ev, &frame, fn, ns, NULL, NULL,
                          unit->root->base.span));
     tl_status st = TL_OK;
@@ -348,11 +351,30 @@ out:
     return st;
 }
 
+/* A test block is no function: its frame has its title. */
+static void note_test(tl_eval *ev, const tl_frame *frame)
+{
+    const tl_text *title = &TL_AST(test, frame->fn->node)->title;
+    char name[80];
+
+    snprintf(name, sizeof(name), "test \"%.*s%s\"",
+             (int)(title->len < 60 ? title->len : 60), title->s,
+             title->len > 60 ? "..." : "");
+    for (char *p = name; *p != '\0'; p++) {
+        *p = (unsigned char)*p < ' ' ? ' ' : *p;
+    }
+    tl_diag_frame_add(ev->diag, name, frame->call, NULL);
+}
+
 void tl_note_frame(tl_eval *ev, const tl_frame *frame)
 {
     const tl_funcdef *fn = frame->fn;
     tl_buf buf;
 
+    if (fn->kind == TL_FUNC_TEST) {
+        note_test(ev, frame);
+        return;
+    }
     tl_buf_init(&buf);
     for (uint32_t i = 0; i < fn->params.len && i < 8; i++) {
         const tl_ast_param *p = TL_AST(param, fn->params.items[i]);

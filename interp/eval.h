@@ -143,6 +143,9 @@ TL_MUST_USE tl_status tl_eval_test(tl_eval *ev, tl_namespace *ns,
 TL_MUST_USE tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns,
                                    const tl_funcdef *main);
 
+/* E0720 if the program's main_args do not fit its @main, or it has none. */
+TL_MUST_USE tl_status tl_eval_check_flags(tl_eval *ev, const tl_unit *unit);
+
 /* Import a file by the names between its dots; the namespace is borrowed. */
 TL_MUST_USE tl_status tl_eval_import_path(tl_eval *ev, const char *dotted,
                                           tl_span span, tl_namespace **out);

@@ -209,36 +209,46 @@ static tl_status check_given(tl_eval *ev, const tl_funcdef *fn,
     return TL_OK;
 }
 
-tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns, const tl_funcdef *fn)
+/* The flags of the command line as arguments of @main; each belongs to the
+ * caller, on failure too. */
+static tl_status read_flags(tl_eval *ev, const tl_funcdef *fn, tl_args *args,
+                            const tl_sym **names)
 {
     int argc = ev->options != NULL ? ev->options->nmain_args : 0;
     const char **argv = argc > 0 ? ev->options->main_args : NULL;
+
+    for (int i = 0, used; i < argc; i += used) {
+        const tl_ast_param *p = NULL;
+
+        TL_TRY(one_flag(ev, fn, argv + i, argc - i, &used, &p,
+                        &args->kw[args->nkw]));
+        if (is_given(args, p->name)) {
+            tl_drop(&args->kw[args->nkw]);
+            return tl_fail(ev->diag, TL_E0720, "--%s is given twice",
+                           p->name->text);
+        }
+        names[args->nkw++] = p->name;
+    }
+    return check_given(ev, fn, args);
+}
+
+/* Read the flags; with `call`, call @main with them. */
+static tl_status with_flags(tl_eval *ev, tl_namespace *ns,
+                            const tl_funcdef *fn, bool call)
+{
+    int argc = ev->options != NULL ? ev->options->nmain_args : 0;
     size_t most = argc > 0 ? (size_t)argc : 1;
     tl_value *kw = tl_calloc(most, sizeof(*kw)), r = tl_empty();
     const tl_sym **names = tl_calloc(most, sizeof(*names));
     tl_args args = {.names = names, .kw = kw, .span = fn->node->span};
-    tl_status st = TL_OK;
+    tl_status st;
 
     if (kw == NULL || names == NULL) {
         st = tl_fail_memory(ev->diag, "flags", most * sizeof(*kw));
+    } else {
+        st = read_flags(ev, fn, &args, names);
     }
-    for (int i = 0, used; i < argc && st == TL_OK; i += used) {
-        const tl_ast_param *p = NULL;
-
-        st = one_flag(ev, fn, argv + i, argc - i, &used, &p, &kw[args.nkw]);
-        if (st == TL_OK && is_given(&args, p->name)) {
-            st = tl_fail(ev->diag, TL_E0720, "--%s is given twice",
-                         p->name->text);
-            tl_drop(&kw[args.nkw]);
-        }
-        if (st == TL_OK) {
-            names[args.nkw++] = p->name;
-        }
-    }
-    if (st == TL_OK) {
-        st = check_given(ev, fn, &args);
-    }
-    if (st == TL_OK) {
+    if (st == TL_OK && call) {
         st = tl_call_code(ev, fn, ns, NULL, NULL, &args, &r);
     }
     tl_unref(r);
@@ -248,4 +258,26 @@ tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns, const tl_funcdef *fn)
     tl_free(kw);
     tl_free(names);
     return st;
+}
+
+tl_status tl_eval_check_flags(tl_eval *ev, const tl_unit *unit)
+{
+    const tl_eval_options *o = ev->options;
+
+    if (o == NULL || o->check_only || o->run_tests) {
+        return TL_OK;
+    }
+    if (unit->main != NULL) {
+        return with_flags(ev, NULL, unit->main->func, false);
+    }
+    return o->nmain_args == 0
+               ? TL_OK
+               : tl_fail(ev->diag, TL_E0720,
+                         "the program has no @main, so it takes no arguments "
+                         "(got %s)", o->main_args[0]);
+}
+
+tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns, const tl_funcdef *fn)
+{
+    return with_flags(ev, ns, fn, true);
 }

@@ -118,16 +118,9 @@ tl_status tl_session_run(tl_session *s, const char *name, const char *text,
     if (s->eval_options.check_only || s->eval_options.run_tests) {
         return TL_OK;
     }
-    if (unit->main != NULL) {
-        return tl_eval_main(&s->ev, ns, unit->main->func);
-    }
-    if (s->eval_options.nmain_args > 0) {
-        return tl_fail(&s->diag, TL_E0720,
-                       "the program has no @main, so it takes no arguments "
-                       "(got %s)",
-                       s->eval_options.main_args[0]);
-    }
-    return TL_OK;
+    return unit->main != NULL
+               ? tl_eval_main(&s->ev, ns, unit->main->func)
+               : TL_OK;
 }
 
 /* All of standard input. */

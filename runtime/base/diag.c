@@ -359,9 +359,9 @@ void tl_diag_frame_add(tl_diag *diag, const char *function, tl_span call,
     }
     frame.function =
         tl_arena_strndup(&diag->arena, function, strlen(function));
-    args = args ? args : "";
-    frame.args = tl_arena_strndup(&diag->arena, args, strlen(args));
-    if (!item->frames || !frame.function || !frame.args) {
+    frame.args =
+        args ? tl_arena_strndup(&diag->arena, args, strlen(args)) : NULL;
+    if (!item->frames || !frame.function || (args && !frame.args)) {
         return;
     }
     if (item->nframes == KEPT_FRAMES) {

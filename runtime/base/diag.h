@@ -80,7 +80,7 @@ typedef struct tl_diag_label {
 typedef struct tl_diag_frame {
     const char *function;
     tl_span call;
-    const char *args;
+    const char *args; /* NULL: a block that is not called, a test */
 } tl_diag_frame;
 
 /* A replacement of text that mends the program. */

@@ -115,7 +115,7 @@ static void put_frames(tl_buf *out, const tl_diag *diag,
         tl_buf_puts(out, i == 0 ? "{\"function\":" : ",{\"function\":");
         put_string(out, f->function);
         tl_buf_puts(out, ",\"args\":");
-        put_string(out, f->args);
+        put_string(out, f->args ? f->args : "");
         if (source) {
             tl_buf_putc(out, ',');
             put_place(out, source, f->call);

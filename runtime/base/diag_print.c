@@ -215,11 +215,14 @@ static void put_frame(tl_page *page, const tl_diag_frame *frame)
     tl_page_row(page);
     tl_page_put(page, TL_STYLE_PLAIN, "   in ");
     tl_page_put(page, TL_STYLE_BOLD, frame->function);
-    tl_page_put(page, TL_STYLE_PLAIN, "(");
-    tl_page_put(page, TL_STYLE_PLAIN, frame->args);
-    tl_page_put(page, TL_STYLE_PLAIN, ")");
+    if (frame->args) {
+        tl_page_put(page, TL_STYLE_PLAIN, "(");
+        tl_page_put(page, TL_STYLE_PLAIN, frame->args);
+        tl_page_put(page, TL_STYLE_PLAIN, ")");
+    }
     if (source) {
-        tl_page_put(page, TL_STYLE_PLAIN, ", called at ");
+        tl_page_put(page, TL_STYLE_PLAIN,
+                    frame->args ? ", called at " : ", at ");
         tl_page_place(page, source, frame->call.start);
     }
 }
