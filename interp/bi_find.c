@@ -2,7 +2,8 @@
  *
  * files.find(name): the path itself if it is there; else below TLANG_DATA_DIR,
  * the folder `data` beside the program's script, the folder of data that tlang
- * was installed with, and that of the source tree in which it was built. */
+ * was installed with (also where that was moved to), and that of the source
+ * tree in which it was built. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #define TL_DATADIR "/usr/local/share/tlang"
 #endif
 #define DATA "/examples/data"
+#define MOVED_DATA "/share/tlang" DATA
 
 /* Try folder/name; keeps the text in `path` if it is there. */
 static bool try_folder(tl_buf *path, tl_buf *tried, const char *folder,
@@ -76,8 +78,14 @@ static bool find(tl_eval *ev, tl_buf *path, tl_buf *tried, const char *name)
                    name)) {
         return true;
     }
-    program_root(root, sizeof(root) - sizeof(DATA));
-    memcpy(root + strlen(root), DATA, sizeof(DATA));
+    program_root(root, sizeof(root) - sizeof(MOVED_DATA));
+    char *end = root + strlen(root);
+
+    memcpy(end, MOVED_DATA, sizeof(MOVED_DATA));
+    if (try_folder(path, tried, root, strlen(root), name)) {
+        return true;
+    }
+    memcpy(end, DATA, sizeof(DATA));
     return try_folder(path, tried, root, strlen(root), name);
 }
 
