@@ -3,6 +3,7 @@
 
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
+#include "interp/container.h"
 
 tl_status tl_do_cat(tl_eval *ev, tl_value *in, size_t n, int axis,
                     tl_value *out)
@@ -309,6 +310,10 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        "the mode is constant, reflect, replicate or "
                        "circular, got \"%s\"",
                        mode);
+    }
+    if (!tl_value_known(pairs)) {
+        *out = tl_unknown();
+        return TL_OK;
     }
     if ((int)n > rank) {
         return tl_fail(ev->diag, TL_E0304, "%zu pairs for %s", n,

@@ -7,6 +7,8 @@
 
 /* The function of rows that only group or name a value; never called. */
 tl_builtin_fn tl_bi_none;
+/* stop(x) of one tensor or tree; others are given back. */
+tl_builtin_fn tl_bi_stop;
 
 #define BUILTIN(name, signature, fn, effects, doc) tl_builtin_fn fn;
 #define METHOD(tag, name, signature, fn, effects, doc) tl_builtin_fn fn;

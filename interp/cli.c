@@ -86,7 +86,8 @@ static bool parse_count(const char *text, bool size, int64_t *out)
         return false;
     }
     if (size && *end != '\0') {
-        const char *units = "KMGT", *u = strchr(units, *end & ~0x20);
+        static const char units[] = "KMGT";
+        const char *u = memchr(units, *end & ~0x20, sizeof(units) - 1);
 
         shift = u != NULL ? 10 * (int)(u - units + 1) : 0;
         end += u != NULL;

@@ -496,6 +496,10 @@ static bool known(tl_value v, int depth)
     if (depth >= MAX_DEPTH) {
         return true;
     }
+    if (v.tag == TL_V_SLICE) {
+        return known(v.slice->start, depth) && known(v.slice->stop, depth) &&
+               known(v.slice->step, depth);
+    }
     if (v.tag == TL_V_LIST || v.tag == TL_V_TUPLE) {
         while (i < v.seq->len && known(v.seq->items[i], depth + 1)) {
             i++;

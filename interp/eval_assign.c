@@ -1,9 +1,8 @@
-/* eval_assign.c - writing to names, paths and indices.
+/* eval_assign.c - writing to names and tuples of targets, and `op=`.
  *
- * Values are immutable, so x[i] = v makes a new container and binds x to it;
- * the write happens in place when the container was not shared, for which
- * the old value is taken out of its slot first wherever nothing can see the
- * slot meanwhile (ast.h: ref.last of a target). */
+ * Paths such as x[i] are written in eval_path.c.  x op= v takes the old value
+ * out of its slot first wherever nothing can see the slot meanwhile, so that
+ * the operation may work in place (ast.h: ref.last of a target). */
 #include "interp/builtin.h"
 #include "interp/container.h"
 #include "interp/domain.h"
@@ -237,120 +236,7 @@ static tl_status assign_unpack(tl_eval *ev, const tl_ast *target,
     return st;
 }
 
-/* ---- paths and indices ------------------------------------------------- */
-
-static tl_status assign_attr(tl_eval *ev, const tl_ast_attr *t, tl_value v)
-{
-    tl_value obj = tl_empty();
-    tl_status st = tl_eval_expr(ev, t->object, &obj);
-
-    if (st != TL_OK) {
-        tl_unref(v);
-        return st;
-    }
-    switch (obj.tag) {
-    case TL_V_MODULE:
-        st = tl_module_set_attr_take(ev, obj.module, t->name, v);
-        tl_unref(obj);
-        break;
-    case TL_V_RECORD:
-        st = tl_record_with_take(ev, obj, t->name, v, &obj);
-        if (st == TL_OK) {
-            return tl_eval_assign_take(ev, t->object, obj);
-        }
-        break;
-    case TL_V_UNKNOWN:
-        tl_unref(v);
-        break;
-    default:
-        st = tl_fail_at(ev->diag, TL_E0212, t->name_at,
-                        "a field of %s cannot be assigned",
-                        tl_value_type_str(obj).s);
-        tl_unref(v);
-        tl_unref(obj);
-        break;
-    }
-    if (st != TL_OK) {
-        tl_diag_at(ev->diag, t->name_at);
-    }
-    return st;
-}
-
-/* Evaluate the container that is about to be replaced.  A host container at
- * top level is taken out of its slot; *slot is where it has to go back if
- * the write fails. */
-static tl_status read_container(tl_eval *ev, const tl_ast *e, tl_value *out,
-                                tl_value **slot)
-{
-    *slot = NULL;
-    if (e->kind == TL_AST_NAME && TL_AST(name, e)->ref.kind == TL_REF_GLOBAL) {
-        tl_namespace *ns = ev->frame->ns;
-        uint32_t i = TL_AST(name, e)->ref.index;
-
-        if (i < ns->nslots && (ns->slots[i].tag == TL_V_LIST ||
-                               ns->slots[i].tag == TL_V_DICT)) {
-            *slot = &ns->slots[i];
-            *out = ns->slots[i];
-            ns->slots[i] = tl_empty();
-            return TL_OK;
-        }
-    }
-    return tl_eval_expr(ev, e, out);
-}
-
-/* Does v[sub] = ... succeed on a host container, memory apart? */
-static tl_status check_put(tl_eval *ev, tl_value v, const tl_value *subs,
-                           size_t n)
-{
-    tl_value old = tl_empty();
-
-    if (v.tag != TL_V_LIST || n != 1) {
-        return TL_OK;
-    }
-    tl_status st = tl_container_index(v, subs[0], &old, ev->diag);
-
-    tl_unref(old);
-    return st;
-}
-
-static tl_status assign_index(tl_eval *ev, const tl_ast_index *t, tl_value v)
-{
-    tl_value subs[TL_MAX_SUBSCRIPTS], c = tl_empty(), *slot = NULL;
-    size_t n = t->items.len;
-    tl_status st;
-
-    if (n > TL_MAX_SUBSCRIPTS) {
-        tl_unref(v);
-        return tl_fail_at(ev->diag, TL_E0304, t->base.span,
-                          "more than %d indices", TL_MAX_SUBSCRIPTS);
-    }
-    st = tl_eval_subscripts(ev, t, subs);
-    if (st != TL_OK) {
-        tl_unref(v);
-        return st;
-    }
-    st = read_container(ev, t->object, &c, &slot);
-    if (st == TL_OK && slot != NULL) {
-        st = check_put(ev, c, subs, n);
-        if (st != TL_OK) {
-            *slot = c;
-            c = tl_empty();
-        }
-    }
-    if (st != TL_OK) {
-        tl_unref(v);
-        tl_unref_all(subs, n);
-        tl_diag_at(ev->diag, t->base.span);
-        return st;
-    }
-    ev->rt->span = t->base.span;
-    st = tl_eval_index_put_take(ev, c, subs, n, v, &c);
-    if (st != TL_OK) {
-        tl_diag_at(ev->diag, t->base.span);
-        return st;
-    }
-    return tl_eval_assign_take(ev, t->object, c);
-}
+/* ---- any target -------------------------------------------------------- */
 
 tl_status tl_eval_assign_take(tl_eval *ev, const tl_ast *target, tl_value v)
 {
@@ -363,9 +249,8 @@ tl_status tl_eval_assign_take(tl_eval *ev, const tl_ast *target, tl_value v)
     case TL_AST_LIST:
         return assign_unpack(ev, target, &TL_AST(list, target)->items, v);
     case TL_AST_ATTR:
-        return assign_attr(ev, TL_AST(attr, target), v);
     case TL_AST_INDEX:
-        return assign_index(ev, TL_AST(index, target), v);
+        return tl_eval_path_assign_take(ev, target, v);
     default:
         tl_unref(v);
         return tl_fail_at(ev->diag, TL_E0114, target->span,
@@ -385,16 +270,14 @@ static bool concat_safe(const tl_ast_aug *n, tl_value a, tl_value b)
 static tl_status aug_read(tl_eval *ev, const tl_ast_aug *n, tl_value rhs,
                           tl_value *out)
 {
-    if (n->target->kind == TL_AST_NAME) {
-        const tl_ref_info *ref = &TL_AST(name, n->target)->ref;
-        tl_namespace *ns = ev->frame->ns;
+    const tl_ref_info *ref = &TL_AST(name, n->target)->ref;
+    tl_namespace *ns = ev->frame->ns;
 
-        if (ref->kind == TL_REF_GLOBAL && ref->index < ns->nslots &&
-            concat_safe(n, ns->slots[ref->index], rhs)) {
-            *out = ns->slots[ref->index];
-            ns->slots[ref->index] = tl_empty();
-            return TL_OK;
-        }
+    if (ref->kind == TL_REF_GLOBAL && ref->index < ns->nslots &&
+        concat_safe(n, ns->slots[ref->index], rhs)) {
+        *out = ns->slots[ref->index];
+        ns->slots[ref->index] = tl_empty();
+        return TL_OK;
     }
     return tl_eval_expr(ev, n->target, out);
 }
@@ -404,6 +287,9 @@ tl_status tl_eval_aug(tl_eval *ev, const tl_ast_aug *n, tl_flow *flow)
     tl_value a = tl_empty(), b = tl_empty(), r = tl_empty();
 
     TL_TRY(tl_eval_rhs(ev, n->value, &b, flow));
+    if (n->target->kind != TL_AST_NAME) {
+        return tl_eval_path_aug_take(ev, n, b);
+    }
     tl_status st = aug_read(ev, n, b, &a);
 
     if (st != TL_OK) {

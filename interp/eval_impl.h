@@ -45,6 +45,15 @@ TL_MUST_USE tl_status tl_eval_rhs(tl_eval *ev, const tl_ast *e, tl_value *out,
 TL_MUST_USE tl_status tl_eval_stmt(tl_eval *ev, const tl_ast *s,
                                    tl_flow *flow);
 
+/* x[i] = v, r.f = v, and longer paths; `target` is an INDEX or ATTR node.
+ * Takes `v`. */
+TL_MUST_USE tl_status tl_eval_path_assign_take(tl_eval *ev,
+                                               const tl_ast *target,
+                                               tl_value v);
+/* The same for `path op= b`.  Takes `b`. */
+TL_MUST_USE tl_status tl_eval_path_aug_take(tl_eval *ev, const tl_ast_aug *n,
+                                            tl_value b);
+
 /* target op= value. */
 TL_MUST_USE tl_status tl_eval_aug(tl_eval *ev, const tl_ast_aug *n,
                                   tl_flow *flow);

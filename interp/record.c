@@ -2,6 +2,7 @@
 #include "interp/record.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "interp/call.h"
 #include "interp/free.h"
@@ -40,6 +41,26 @@ void tl_record_free(tl_obj *obj)
 
     tl_unref_all(r->fields, nfields(r->cls));
     tl_unref((tl_value){.tag = TL_V_CLASS, .cls = r->cls});
+}
+
+uint32_t tl_record_nfields(const tl_record *r)
+{
+    return nfields(r->cls);
+}
+
+tl_status tl_record_new_take(tl_eval *ev, tl_class *cls, tl_value *fields,
+                             tl_value *out)
+{
+    tl_record *r;
+    tl_status st = record_new(ev, cls, &r);
+
+    if (st != TL_OK) {
+        tl_unref_all(fields, nfields(cls));
+        return st;
+    }
+    memcpy(r->fields, fields, nfields(cls) * sizeof(*fields));
+    *out = tl_obj_value_take(r);
+    return TL_OK;
 }
 
 tl_status tl_record_construct(tl_eval *ev, tl_class *cls, tl_args *args,

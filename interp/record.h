@@ -11,6 +11,13 @@
 TL_MUST_USE tl_status tl_record_construct(tl_eval *ev, tl_class *cls,
                                           tl_args *args, tl_value *out);
 
+uint32_t tl_record_nfields(const tl_record *r);
+
+/* A record of the class with these fields, which are taken, on failure too
+ * (the array is the caller's). */
+TL_MUST_USE tl_status tl_record_new_take(tl_eval *ev, tl_class *cls,
+                                         tl_value *fields, tl_value *out);
+
 /* r.name; E0211 with the nearest name. */
 TL_MUST_USE tl_status tl_record_get_attr(tl_eval *ev, tl_record *r,
                                          const tl_sym *name, tl_value *out);

@@ -44,19 +44,35 @@ static void visit_list(tl_live *l, const tl_kids *list)
     }
 }
 
-/* The variable that x[i][j] = v rebinds, or NULL. */
-static tl_ast_name *index_root(tl_ast *node)
+/* x[i][j] = v, x.f[i] += v: the subscripts are evaluated from the root on, then
+ * the root is read for the write, which a path of indices alone ends by
+ * binding it. */
+static void path_target(tl_live *l, tl_ast *node)
 {
-    while (node->kind == TL_AST_INDEX) {
-        node = TL_AST(index, node)->object;
+    tl_ast *root = node;
+    bool binds = true;
+
+    while (root->kind == TL_AST_INDEX || root->kind == TL_AST_ATTR) {
+        binds = binds && root->kind == TL_AST_INDEX;
+        root = root->kind == TL_AST_INDEX ? TL_AST(index, root)->object
+                                          : TL_AST(attr, root)->object;
     }
-    return node->kind == TL_AST_NAME ? TL_AST(name, node) : NULL;
+    if (binds && root->kind == TL_AST_NAME) {
+        write_slot(l, &TL_AST(name, root)->ref);
+    }
+    tl_live_visit(l, root);
+    while (node != root) {
+        if (node->kind == TL_AST_INDEX) {
+            visit_list(l, &TL_AST(index, node)->items);
+        }
+        node = node->kind == TL_AST_INDEX ? TL_AST(index, node)->object
+                                          : TL_AST(attr, node)->object;
+    }
 }
 
 static void target(tl_live *l, tl_ast *node)
 {
     const tl_kids *items = NULL;
-    tl_ast_name *root;
 
     switch (node->kind) {
     case TL_AST_NAME:
@@ -71,12 +87,8 @@ static void target(tl_live *l, tl_ast *node)
     case TL_AST_LIST:
         items = &TL_AST(list, node)->items;
         break;
-    default: /* a path: its names are read, then its root written */
-        root = index_root(node);
-        if (root) {
-            write_slot(l, &root->ref);
-        }
-        tl_live_visit(l, node);
+    default:
+        path_target(l, node);
         break;
     }
     for (uint32_t i = items ? items->len : 0; i > 0; i--) {
