@@ -32,6 +32,12 @@ const char *tl_gkind_name(tl_gkind kind)
     return kind_names[kind];
 }
 
+bool tl_gkind_has_data(tl_gkind kind)
+{
+    return kind == TL_G_INPUT || kind == TL_G_CONST || kind == TL_G_LOOP ||
+           kind == TL_G_ASSERT || kind == TL_G_HOSTCALL;
+}
+
 const char *tl_ghost_name(tl_ghost op)
 {
     return host_rows[op].name;
@@ -335,107 +341,6 @@ bool tl_graph_same_type(const tl_graph *g, tl_gval a, tl_gval b)
 
 /* ---- settling ----------------------------------------------------------- */
 
-/* Where nodes go: by node, the one before which it is put (itself: it stays),
- * and the next with the same place. */
-typedef struct places {
-    uint32_t *head, *tail, *next; /* lists by place */
-    uint32_t *number;             /* new number of each node */
-    tl_gnode *nodes;              /* in the new order */
-    bool moved;
-} places;
-
-/* The outermost of the regions around node `i` that its owner is not in: the
- * last one on the way out before the owner.  0: it stands well. */
-static uint32_t stray(const tl_graph *g, const uint32_t *around, uint32_t i)
-{
-    uint32_t owner = g->nodes.items[i].owner, out = 0;
-
-    for (uint32_t r = around[i]; r != owner && r != 0;) {
-        out = r;
-        r = around[g->regions.items[r].node];
-    }
-    return out;
-}
-
-/* around[i]: the innermost region in whose range node i stands. */
-static void find_around(const tl_graph *g, uint32_t *around)
-{
-    // an inner region begins later than, or with and has a lower end than,
-    // the one around it: wider ranges first, narrower ones overwrite
-    for (uint32_t i = (uint32_t)g->nodes.len; i-- > 1;) {
-        const tl_gnode *n = &g->nodes.items[i];
-
-        for (uint32_t k = 0; k < n->nregions; k++) {
-            const tl_gregion *r = &g->regions.items[n->region + k];
-
-            for (uint32_t j = r->first; j < r->last; j++) {
-                around[j] = n->region + k;
-            }
-        }
-    }
-}
-
-static void put_before(places *p, uint32_t place, uint32_t node)
-{
-    if (p->head[place] == 0) {
-        p->head[place] = node;
-    } else {
-        p->next[p->tail[place]] = node;
-    }
-    p->tail[place] = node;
-}
-
-static void place_nodes(const tl_graph *g, const uint32_t *around, places *p)
-{
-    for (uint32_t i = 1; i < g->nodes.len; i++) {
-        uint32_t r = stray(g, around, i);
-
-        if (r != 0) {
-            put_before(p, g->regions.items[r].first, i);
-            p->next[i] = 0;
-            p->number[i] = UINT32_MAX; // until it is put
-            p->moved = true;
-        }
-    }
-}
-
-static void put_node(const tl_graph *g, places *p, uint32_t i, uint32_t *n)
-{
-    p->nodes[*n] = g->nodes.items[i];
-    p->number[i] = (*n)++;
-}
-
-static void order_nodes(const tl_graph *g, places *p)
-{
-    uint32_t n = 1;
-
-    for (uint32_t i = 1; i < g->nodes.len; i++) {
-        bool stays = p->number[i] == 0;
-
-        for (uint32_t k = p->head[i]; k != 0; k = p->next[k]) {
-            put_node(g, p, k, &n);
-        }
-        if (stays) {
-            put_node(g, p, i, &n);
-        }
-    }
-}
-
-/* New numbers of nodes, in values and regions. */
-static void renumber_nodes(tl_graph *g, const places *p)
-{
-    memcpy(&g->nodes.items[1], &p->nodes[1],
-           (g->nodes.len - 1) * sizeof(p->nodes[0]));
-    for (uint32_t v = 1; v < g->values.len; v++) {
-        tl_gvalue *value = &g->values.items[v];
-
-        value->node = value->node == 0 ? 0 : p->number[value->node];
-    }
-    for (uint32_t r = 1; r < g->regions.len; r++) {
-        g->regions.items[r].node = p->number[g->regions.items[r].node];
-    }
-}
-
 void tl_graph_set_ranges(tl_graph *g)
 {
     for (uint32_t r = 1; r < g->regions.len; r++) {
@@ -461,32 +366,79 @@ void tl_graph_set_ranges(tl_graph *g)
     }
 }
 
+/* Nodes by the region that they belong to, and their new order. */
+typedef struct order {
+    const tl_graph *g;
+    uint32_t *head;   /* by region: its first node */
+    uint32_t *next;   /* by node: the next one of its region */
+    uint32_t *number; /* by node: its new number */
+    uint32_t n;
+    bool moved;
+} order;
+
+/* The nodes of a region, each after its own regions. */
+static void order_region(order *o, uint32_t region)
+{
+    for (uint32_t i = o->head[region]; i != 0; i = o->next[i]) {
+        const tl_gnode *n = &o->g->nodes.items[i];
+
+        for (uint32_t k = 0; k < n->nregions; k++) {
+            order_region(o, n->region + k);
+        }
+        o->moved |= o->n != i;
+        o->number[i] = o->n++;
+    }
+}
+
+static tl_status move_nodes(tl_graph *g, const order *o, tl_diag *diag)
+{
+    tl_gnode *nodes = tl_calloc(g->nodes.len, sizeof(*nodes));
+
+    if (!nodes) {
+        return tl_fail_memory(diag, "a graph",
+                              g->nodes.len * sizeof(*nodes));
+    }
+    for (uint32_t i = 1; i < g->nodes.len; i++) {
+        nodes[o->number[i]] = g->nodes.items[i];
+    }
+    tl_free(g->nodes.items);
+    g->nodes.items = nodes;
+    g->nodes.cap = g->nodes.len;
+    for (uint32_t v = 1; v < g->values.len; v++) {
+        tl_gvalue *value = &g->values.items[v];
+
+        value->node = o->number[value->node];
+    }
+    for (uint32_t r = 1; r < g->regions.len; r++) {
+        g->regions.items[r].node = o->number[g->regions.items[r].node];
+    }
+    tl_graph_set_ranges(g);
+    return TL_OK;
+}
+
 tl_status tl_graph_settle(tl_graph *g, tl_diag *diag)
 {
-    size_t n = g->nodes.len;
-    uint32_t *words = tl_calloc(5 * n, sizeof(*words));
-    places p = {words,         words + n, words + 2 * n,
-                words + 3 * n, tl_calloc(n, sizeof(tl_gnode)), false};
-    uint32_t *around = words ? words + 4 * n : NULL;
+    size_t n = g->nodes.len, words = 2 * n + g->regions.len;
+    order o = {.g = g, .n = 1};
     tl_status st = TL_OK;
 
-    if (g->open.len > 0) {
-        st = tl_fail(diag, TL_E0699, "a region is still open");
-        goto out;
+    if (g->open.len > 0 || next_unowned(g, 1) != 0) {
+        return tl_fail(diag, TL_E0699, "a region has no node");
     }
-    if (!words || !p.nodes) {
-        st = tl_fail_memory(diag, "a graph", 5 * n * sizeof(*words));
-        goto out;
+    o.head = tl_calloc(words, sizeof(*o.head));
+    if (!o.head) {
+        return tl_fail_memory(diag, "a graph", words * sizeof(*o.head));
     }
-    find_around(g, around);
-    place_nodes(g, around, &p);
-    if (p.moved) {
-        order_nodes(g, &p);
-        renumber_nodes(g, &p);
-        tl_graph_set_ranges(g);
+    o.next = o.head + g->regions.len;
+    o.number = o.next + n;
+    for (uint32_t i = (uint32_t)n; i-- > 1;) {
+        o.next[i] = o.head[g->nodes.items[i].owner];
+        o.head[g->nodes.items[i].owner] = i;
     }
-out:
-    tl_free(words);
-    tl_free(p.nodes);
+    order_region(&o, 0);
+    if (o.moved) {
+        st = move_nodes(g, &o, diag);
+    }
+    tl_free(o.head);
     return st;
 }

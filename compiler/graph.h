@@ -277,7 +277,7 @@ TL_MUST_USE tl_status tl_graph_shape(tl_graph *g, const uint32_t *sizes,
 TL_MUST_USE tl_status tl_graph_atom(tl_graph *g, tl_gatom atom, uint32_t *out,
                                     tl_diag *diag);
 /* Attributes; equal ones are kept once.  `dims` and `binds` of `at` are
- * ignored and made from the arrays. */
+ * ignored and made from the arrays; fields that are bound become 0. */
 TL_MUST_USE tl_status tl_graph_attrs(tl_graph *g, const tl_gattrs *at,
                                      const uint32_t *dims,
                                      const tl_gbind *binds, uint32_t *out,
@@ -309,7 +309,9 @@ bool tl_graph_same_type(const tl_graph *g, tl_gval a, tl_gval b);
  * E0699 names the first violation.  Run after every pass in tests. */
 TL_MUST_USE tl_status tl_graph_check(const tl_graph *g, tl_diag *diag);
 
-/* A hash of everything that decides what the graph computes; spans do not. */
+/* A hash of everything that decides what the graph computes; spans, numbering
+ * and unused items do not.  Without memory the hash is 0, and graphs are not
+ * equal. */
 uint64_t tl_graph_hash(const tl_graph *g);
 bool tl_graph_equal(const tl_graph *a, const tl_graph *b);
 

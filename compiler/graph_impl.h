@@ -27,6 +27,28 @@ TL_MUST_USE tl_status tl_graph_run(tl_graph *g, const uint32_t *sizes,
 /* Set first and last of all regions from the owners of nodes. */
 void tl_graph_set_ranges(tl_graph *g);
 
+/* Walking a settled graph in the order of its text: a node's regions right
+ * before it.  NULL functions are left out. */
+typedef struct tl_gvisit {
+    void (*open)(void *arg, uint32_t region);
+    void (*node)(void *arg, uint32_t node);
+    void (*close)(void *arg, uint32_t region);
+    void *arg;
+} tl_gvisit;
+
+void tl_graph_visit(const tl_graph *g, const tl_gvisit *visit);
+
+/* number[v] = the place of value v in the order of tl_graph_visit, from 1;
+ * values.len items. */
+void tl_graph_number(const tl_graph *g, uint32_t *number);
+
+/* tl_graph_check, which also says at which node (0: at none). */
+TL_MUST_USE tl_status tl_graph_check_at(const tl_graph *g, uint32_t *node,
+                                        tl_diag *diag);
+
+/* Do nodes of this kind use `data`? */
+bool tl_gkind_has_data(tl_gkind kind);
+
 /* Release all memory of `g` but not `g`. */
 void tl_graph_fini(tl_graph *g);
 

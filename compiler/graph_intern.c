@@ -220,6 +220,11 @@ tl_status tl_graph_attrs(tl_graph *g, const tl_gattrs *at,
     uint64_t hash, *slot;
 
     key.at.binds = key.at.pad = 0;
+    for (uint32_t k = 0; k < at->nbinds; k++) { // what the run overwrites
+        key.at.i[binds[k].index % 4] *= binds[k].field != 'i';
+        key.at.f[binds[k].index % 6] =
+            binds[k].field == 'f' ? 0 : key.at.f[binds[k].index % 6];
+    }
     TL_TRY(tl_graph_run(g, dims, at->ndims, &key.at.dims, diag));
     hash = tl_hash_bytes(&key.at, offsetof(tl_gattrs, binds), 4);
     if (at->nbinds > 0) {
