@@ -376,7 +376,7 @@ static tl_status read_value(loader *l, const tl_match *m, tl_value *out)
     tl_attrs at;
     tl_value v, w;
 
-    TL_TRY(tl_safetensors_read(l->file, m->key->entry, l->ev->rt->pool, &t,
+    TL_TRY(tl_safetensors_read(m->key->entry, l->ev->rt->pool, &t,
                                l->ev->diag));
     v = tl_tensor_value_take(t);
     if (m->transpose) {
@@ -516,7 +516,7 @@ static tl_status check_hash(loader *l)
         tl_tensor *t;
         tl_status st;
 
-        TL_TRY(tl_safetensors_read(l->file, l->keys[i].entry, l->ev->rt->pool,
+        TL_TRY(tl_safetensors_read(l->keys[i].entry, l->ev->rt->pool,
                                    &t, l->ev->diag));
         st =
             tl_checkpoint_hash(l->keys[i].entry->name, t, &hash, l->ev->diag);
@@ -621,7 +621,7 @@ tl_status tl_load_dict(tl_eval *ev, const char *path, tl_value *out)
     for (size_t i = 0; i < n && st == TL_OK; i++) {
         tl_tensor *t;
 
-        st = tl_safetensors_read(file, &entries[i], ev->rt->pool, &t,
+        st = tl_safetensors_read(&entries[i], ev->rt->pool, &t,
                                  ev->diag);
         if (st != TL_OK) {
             break;

@@ -48,8 +48,8 @@ static tl_status cannot(tl_diag *diag, const char *what, const char *path)
                    tl_path_str(path).s, strerror(error));
 }
 
-tl_status tl_file_open(const char *path, int *fd, uint64_t *size,
-                       tl_diag *diag)
+static tl_status open_regular(const char *path, int flags, int *fd,
+                              uint64_t *size, tl_diag *diag)
 {
     struct stat info;
     tl_status st;
@@ -57,8 +57,12 @@ tl_status tl_file_open(const char *path, int *fd, uint64_t *size,
 
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     do {
-        f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
     } while (f < 0 && errno == EINTR);
+    if (f < 0 && errno == ELOOP && (flags & O_NOFOLLOW)) {
+        return tl_fail(diag, TL_E0704, "`%s` is a symbolic link",
+                       tl_path_str(path).s);
+    }
     if (f < 0) {
         return cannot(diag, "open", path);
     }
@@ -77,6 +81,18 @@ tl_status tl_file_open(const char *path, int *fd, uint64_t *size,
     *fd = f;
     *size = (uint64_t)info.st_size;
     return TL_OK;
+}
+
+tl_status tl_file_open(const char *path, int *fd, uint64_t *size,
+                       tl_diag *diag)
+{
+    return open_regular(path, 0, fd, size, diag);
+}
+
+tl_status tl_file_open_plain(const char *path, int *fd, uint64_t *size,
+                             tl_diag *diag)
+{
+    return open_regular(path, O_NOFOLLOW, fd, size, diag);
 }
 
 tl_status tl_file_pread(int fd, const char *path, void *to, size_t n,

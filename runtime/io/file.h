@@ -19,6 +19,10 @@ typedef struct tl_bytes {
 TL_MUST_USE tl_status tl_file_open(const char *path, int *fd, uint64_t *size,
                                    tl_diag *diag);
 
+/* The same, but not through a symbolic link: E0704. */
+TL_MUST_USE tl_status tl_file_open_plain(const char *path, int *fd,
+                                         uint64_t *size, tl_diag *diag);
+
 /* Exactly `n` bytes from `offset`; E0701 if the file ends before. */
 TL_MUST_USE tl_status tl_file_pread(int fd, const char *path, void *to,
                                     size_t n, uint64_t offset, tl_diag *diag);

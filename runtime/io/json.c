@@ -5,6 +5,8 @@
 
 #include "runtime/io/json.h"
 
+#include <string.h>
+
 #include "runtime/base/utf8.h"
 
 void tl_json_init(tl_json *j, char *text, size_t len)
@@ -214,6 +216,57 @@ bool tl_json_uint(tl_json *j, uint64_t *out)
     }
     *out = v;
     return true;
+}
+
+/* A number or a word: what they consist of. */
+static bool skip_word(tl_json *j)
+{
+    size_t start = j->at;
+
+    while (j->at < j->len && j->text[j->at] != '\0' &&
+           strchr("+-.0123456789eEtrufalsn", j->text[j->at])) {
+        j->at++;
+    }
+    return j->at > start || tl_json_fail(j, "a value is missing");
+}
+
+/* The items of a list, or of an object. */
+static bool skip_items(tl_json *j, int depth, bool object)
+{
+    tl_json_str key;
+
+    if (depth == 0) {
+        return tl_json_fail(j, "nested too deeply");
+    }
+    if (tl_json_accept(j, object ? '}' : ']')) {
+        return true;
+    }
+    do {
+        if (object && (!tl_json_string(j, &key) || !tl_json_expect(j, ':'))) {
+            return false;
+        }
+        if (!tl_json_skip(j, depth - 1)) {
+            return false;
+        }
+    } while (tl_json_accept(j, ','));
+    return tl_json_expect(j, object ? '}' : ']');
+}
+
+bool tl_json_skip(tl_json *j, int depth)
+{
+    tl_json_str s;
+
+    if (tl_json_accept(j, '{')) {
+        return skip_items(j, depth, true);
+    }
+    if (tl_json_accept(j, '[')) {
+        return skip_items(j, depth, false);
+    }
+    if (j->error) {
+        return false;
+    }
+    return j->at < j->len && j->text[j->at] == '"' ? tl_json_string(j, &s)
+                                                   : skip_word(j);
 }
 
 bool tl_json_end(tl_json *j)

@@ -45,6 +45,10 @@ bool tl_json_string(tl_json *j, tl_json_str *out);
 /* Digits alone: no sign, point, exponent or leading zero; at most 2^53. */
 bool tl_json_uint(tl_json *j, uint64_t *out);
 
+/* Any value, of at most `depth` levels, unread: texts are checked as above,
+ * numbers only for their characters. */
+bool tl_json_skip(tl_json *j, int depth);
+
 /* Nothing but spaces is left. */
 bool tl_json_end(tl_json *j);
 

@@ -13,33 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/arena.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 #include "runtime/io/file.h"
 #include "runtime/io/json.h"
+#include "runtime/io/safetensors_impl.h"
 
 enum { MAX_RANK = 64, MAX_NAME = 4096, LENGTH_BYTES = 8 };
-#define MAX_HEADER ((uint64_t)100000000)
-
-struct tl_safetensors {
-    int fd;
-    char *path;
-    char *header;
-    uint64_t header_len, data_len;
-    tl_arena arena; /* shapes */
-    struct {
-        tl_st_entry *items;
-        size_t len, cap;
-    } entries;
-    struct {
-        tl_st_pair *items;
-        size_t len, cap;
-    } metadata;
-    const tl_st_entry **by_name;
-    tl_diag *diag; /* while opening */
-};
 
 typedef struct st_dtype {
     const char *name;
@@ -252,7 +233,8 @@ static tl_status add_entry(tl_safetensors *st, const char *name,
         .rank = (int16_t)f->rank,
         .loadable =
             f->dtype->dtype != TL_DTYPE_COUNT && f->rank <= TL_MAX_RANK,
-        .dtype = f->dtype->dtype};
+        .dtype = f->dtype->dtype,
+        .file = st};
     return TL_VEC_PUSH(&st->entries, e, st->diag);
 }
 
@@ -386,8 +368,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const tl_st_pair *)a)->key, ((const tl_st_pair *)b)->key);
 }
 
-/* An index by name; no name twice. */
-static tl_status check_names(tl_safetensors *st)
+tl_status tl_st_check_names(tl_safetensors *st)
 {
     size_t n = st->entries.len;
 
@@ -473,7 +454,7 @@ static tl_status read_length(tl_safetensors *st, uint64_t file_len)
     if (n > file_len - LENGTH_BYTES && looks_like_pickle(b)) {
         return refuse_pickle(st);
     }
-    if (n > MAX_HEADER) {
+    if (n > TL_ST_MAX_HEADER) {
         return broken(st, "the header is over 100,000,000 bytes", NULL, 0);
     }
     if (n > file_len - LENGTH_BYTES) {
@@ -485,36 +466,31 @@ static tl_status read_length(tl_safetensors *st, uint64_t file_len)
     return TL_OK;
 }
 
-static tl_status open_file(tl_safetensors *st, const char *path)
+tl_status tl_st_open_file(tl_safetensors *st, bool plain)
 {
     uint64_t file_len;
     tl_json j;
 
-    st->path = tl_strndup(path, strlen(path));
-    if (!st->path) {
-        return tl_fail_memory(st->diag, "a file name", strlen(path) + 1);
-    }
-    TL_TRY(tl_file_open(path, &st->fd, &file_len, st->diag));
+    TL_TRY(plain ? tl_file_open_plain(st->path, &st->fd, &file_len, st->diag)
+                 : tl_file_open(st->path, &st->fd, &file_len, st->diag));
     TL_TRY(read_length(st, file_len));
     st->header = tl_malloc(st->header_len);
     if (!st->header) {
         return tl_fail_memory(st->diag, "a safetensors header",
                               st->header_len);
     }
-    TL_TRY(tl_file_pread(st->fd, path, st->header, st->header_len,
+    TL_TRY(tl_file_pread(st->fd, st->path, st->header, st->header_len,
                          LENGTH_BYTES, st->diag));
     tl_json_init(&j, st->header, st->header_len);
     TL_TRY(parse_header(st, &j));
     TL_TRY(check_tiling(st));
-    TL_TRY(check_names(st));
+    TL_TRY(tl_st_check_names(st));
     return check_keys(st);
 }
 
-tl_status tl_safetensors_open(tl_safetensors **out, const char *path,
-                              tl_diag *diag)
+tl_status tl_st_new(tl_safetensors **out, const char *path, tl_diag *diag)
 {
     tl_safetensors *st = tl_calloc(1, sizeof(*st));
-    tl_status status;
 
     if (!st) {
         return tl_fail_memory(diag, "a safetensors file", sizeof(*st));
@@ -522,7 +498,31 @@ tl_status tl_safetensors_open(tl_safetensors **out, const char *path,
     st->fd = -1;
     st->diag = diag;
     tl_arena_init(&st->arena);
-    status = open_file(st, path);
+    st->path = tl_strndup(path, strlen(path));
+    if (!st->path) {
+        tl_safetensors_close(st);
+        return tl_fail_memory(diag, "a file name", strlen(path) + 1);
+    }
+    *out = st;
+    return TL_OK;
+}
+
+static bool is_index(const char *path)
+{
+    static const char end[] = ".index.json";
+    size_t n = strlen(path);
+
+    return n > strlen(end) && strcmp(path + n - strlen(end), end) == 0;
+}
+
+tl_status tl_safetensors_open(tl_safetensors **out, const char *path,
+                              tl_diag *diag)
+{
+    tl_safetensors *st;
+    tl_status status;
+
+    TL_TRY(tl_st_new(&st, path, diag));
+    status = is_index(path) ? tl_st_open_index(st) : tl_st_open_file(st, false);
     if (status != TL_OK) {
         tl_safetensors_close(st);
         return status;
@@ -540,6 +540,10 @@ void tl_safetensors_close(tl_safetensors *st)
     if (st->fd >= 0) {
         close(st->fd);
     }
+    for (size_t i = 0; i < st->shards.len; i++) {
+        tl_safetensors_close(st->shards.items[i]);
+    }
+    tl_free(st->shards.items);
     tl_arena_fini(&st->arena);
     tl_free(st->entries.items);
     tl_free(st->metadata.items);
@@ -584,10 +588,10 @@ const tl_st_entry *tl_safetensors_find(const tl_safetensors *st,
     return NULL;
 }
 
-tl_status tl_safetensors_read(const tl_safetensors *st,
-                              const tl_st_entry *entry, tl_pool *pool,
+tl_status tl_safetensors_read(const tl_st_entry *entry, tl_pool *pool,
                               tl_tensor **out, tl_diag *diag)
 {
+    const tl_safetensors *st = entry->file;
     uint64_t at = LENGTH_BYTES + st->header_len + entry->begin;
     tl_tensor *t;
     tl_status status;

@@ -28,6 +28,7 @@ typedef struct tl_st_entry {
     int16_t rank;     /* 0 .. 64 */
     int16_t loadable; /* tlang has this dtype, and rank is at most 16 */
     tl_dtype dtype;   /* if loadable */
+    const tl_safetensors *file; /* one of the shards, where there are some */
 } tl_st_entry;
 
 typedef struct tl_st_pair {
@@ -40,7 +41,10 @@ typedef struct tl_st_item {
     const tl_tensor *tensor;
 } tl_st_item;
 
-/* Read and check the header.  E0701, E0713. */
+/* Read and check the header.  E0701, E0713.  A path that ends in .index.json
+ * names shards beside it: all their headers are read, and their tensors
+ * appear as those of one file.  E0704 for a shard that is not a plain file
+ * name, or a symbolic link. */
 TL_MUST_USE tl_status tl_safetensors_open(tl_safetensors **out,
                                           const char *path, tl_diag *diag);
 void tl_safetensors_close(tl_safetensors *st); /* NULL is allowed */
@@ -57,8 +61,7 @@ const tl_st_entry *tl_safetensors_find(const tl_safetensors *st,
 
 /* Read one tensor.  bool bytes other than 0 become true.  E0713 for a dtype
  * that tlang does not have or a rank over 16. */
-TL_MUST_USE tl_status tl_safetensors_read(const tl_safetensors *st,
-                                          const tl_st_entry *entry,
+TL_MUST_USE tl_status tl_safetensors_read(const tl_st_entry *entry,
                                           tl_pool *pool, tl_tensor **out,
                                           tl_diag *diag);
 

@@ -296,7 +296,7 @@ Test(safetensors, rank_is_at_most_64_and_loadable_to_16)
             continue;
         }
         cr_assert_eq(open_built(header, 1, &st), TL_OK);
-        cr_expect_eq(tl_safetensors_read(st, tl_safetensors_entries(st, &n),
+        cr_expect_eq(tl_safetensors_read(tl_safetensors_entries(st, &n),
                                          pool, &t, &diag),
                      rank == 16 ? TL_OK : TL_ERR_FILE);
         if (rank == 16) {
@@ -317,7 +317,7 @@ Test(safetensors, foreign_dtypes_are_listed_but_not_loaded)
     e = tl_safetensors_find(st, "a");
     cr_expect_not(e->loadable);
     cr_expect_str_eq(e->type, "F8_E4M3");
-    cr_expect_eq(tl_safetensors_read(st, e, pool, &t, &diag), TL_ERR_FILE);
+    cr_expect_eq(tl_safetensors_read(e, pool, &t, &diag), TL_ERR_FILE);
     cr_expect_eq(diag.last->code, TL_E0713);
     tl_safetensors_close(st);
 }
@@ -331,11 +331,11 @@ Test(safetensors, unaligned_data_and_wild_bools_are_read)
         "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]},"
         "\"b\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[3,7]}}", 7,
         &st), TL_OK);
-    cr_assert_eq(tl_safetensors_read(st, tl_safetensors_find(st, "b"), pool,
+    cr_assert_eq(tl_safetensors_read(tl_safetensors_find(st, "b"), pool,
                                      &t, &diag), TL_OK);
     cr_expect_eq(tl_tensor_get_i(t, 0), 0x06050403);
     tl_tensor_unref(t);
-    cr_assert_eq(tl_safetensors_read(st, tl_safetensors_find(st, "a"), pool,
+    cr_assert_eq(tl_safetensors_read(tl_safetensors_find(st, "a"), pool,
                                      &t, &diag), TL_OK);
     cr_expect_eq(((uint8_t *)tl_tensor_data(t))[0], 0);
     cr_expect_eq(((uint8_t *)tl_tensor_data(t))[2], 1);
@@ -377,7 +377,7 @@ static void equal(const tl_safetensors *st, const char *name,
     tl_tensor *t;
 
     cr_assert_not_null(e);
-    cr_assert_eq(tl_safetensors_read(st, e, pool, &t, &diag), TL_OK);
+    cr_assert_eq(tl_safetensors_read(e, pool, &t, &diag), TL_OK);
     cr_assert_eq(t->dtype, want->dtype);
     cr_assert_eq(t->rank, want->rank);
     for (int64_t i = 0; i < want->numel; i++) {
@@ -522,7 +522,7 @@ Test(safetensors, every_flipped_bit_of_the_header_is_survived)
             tl_tensor *t;
 
             cr_assert_leq(e->end, 10);
-            if (tl_safetensors_read(st, e, pool, &t, &diag) == TL_OK) {
+            if (tl_safetensors_read(e, pool, &t, &diag) == TL_OK) {
                 tl_tensor_unref(t);
             }
         }
@@ -546,7 +546,7 @@ Test(safetensors, every_failing_allocation_is_survived)
         tl_mem_fail_at(n, false);
         status = tl_safetensors_open(&st, path, &diag);
         if (status == TL_OK) {
-            status = tl_safetensors_read(st, tl_safetensors_find(st, "a"),
+            status = tl_safetensors_read(tl_safetensors_find(st, "a"),
                                          pool, &t, &diag);
         }
         if (status == TL_OK) {
