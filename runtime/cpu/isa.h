@@ -25,6 +25,9 @@
 #define tl_reduce_moments tl_reduce_moments_avx2
 #define tl_reduce_along tl_reduce_along_avx2
 #define tl_reduce_over tl_reduce_over_avx2
+#define tl_reduce_reader_open tl_reduce_reader_open_avx2
+#define tl_reduce_acc tl_reduce_acc_avx2
+#define tl_reduce_fed tl_reduce_fed_avx2
 #define tl_cpu_map tl_cpu_map_avx2
 #define tl_cpu_map_grad tl_cpu_map_grad_avx2
 #define tl_cpu_cast tl_cpu_cast_avx2

@@ -26,8 +26,8 @@ static void run_range(const tl_map_job *j, int64_t lo, int64_t hi)
         n = tl_map_piece_length(&j->space, pos, hi, at);
         for (int i = 0; i < TL_MAP_OPERANDS; i++) {
             if (j->in[i].data != NULL) {
-                in[i] = tl_map_piece(&j->space, &j->in[i], pos, at, n,
-                                     tile[i]);
+                in[i] =
+                    tl_map_piece(&j->space, &j->in[i], pos, at, n, tile[i]);
             }
         }
         if (j->unstage == NULL) {

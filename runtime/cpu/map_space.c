@@ -280,8 +280,8 @@ tl_status tl_map_refuse(tl_diag *diag, tl_op op, tl_dtype to,
         return tl_fail(diag, TL_E0319, "value at %s has no %s form", where,
                        tl_dtype_name(to));
     case TL_OP_pow:
-        return tl_fail(diag, TL_E0416,
-                       "negative power of an integer at %s", where);
+        return tl_fail(diag, TL_E0416, "negative power of an integer at %s",
+                       where);
     default:
         return tl_fail(diag, TL_E0401, "integer `%s` by zero at %s",
                        op == TL_OP_mod ? "%" : "//", where);

@@ -29,44 +29,102 @@ typedef struct pass {
     int64_t batch; /* groups of a task when there is one chunk */
 } pass;
 
-static void fold_range(const pass *s, int64_t group, int64_t lo, int64_t hi,
-                       char *const to[2], int64_t base)
+/* A part of a pass that is one task, reading by plan `p`. */
+typedef void part_fn(const void *arg, const tl_reduce_plan *p, int64_t task);
+
+/* With a reader of its own; it is large. */
+static __attribute__((noinline)) void run_fed(const void *arg,
+                                              const tl_reduce_plan *p,
+                                              part_fn *part, int64_t task)
+{
+    tl_reduce_reader reader;
+    tl_reduce_plan own = *p;
+
+    tl_reduce_reader_open(&reader, &own);
+    part(arg, &own, task);
+}
+
+static void run_part(const void *arg, const tl_reduce_plan *p, part_fn *part,
+                     int64_t task)
+{
+    if (p->feed != NULL) {
+        run_fed(arg, p, part, task);
+    } else {
+        part(arg, p, task);
+    }
+}
+
+/* Let a reader compute ahead what the elements lo .. hi of `w` results need,
+ * where they lie one behind the other. */
+static void look_ahead(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                       int64_t hi)
+{
+    bool whole_rows = p->reduced.rank == 1 && p->reduced.stride[0] == w;
+
+    if (p->w > 1) {
+        p->reader->ahead = whole_rows ? offset + hi * w : 0;
+    } else if (p->reduced.rank == 1 && offset + hi > p->reader->ahead) {
+        p->reader->ahead = offset + hi;
+    }
+}
+
+static void fold_range(const pass *s, const tl_reduce_plan *p, int64_t group,
+                       int64_t lo, int64_t hi, char *const to[2],
+                       int64_t base)
 {
     int64_t at, offset;
-    int64_t w = tl_reduce_group(s->p, group, &at, &offset);
-    int64_t bytes = at * s->p->width;
+    int64_t w = tl_reduce_group(p, group, &at, &offset);
+    int64_t bytes = at * p->width;
     const char *params = s->params == NULL ? NULL : s->params + bytes;
 
-    bytes += base * s->p->width;
+    bytes += base * p->width;
+    if (p->feed != NULL) {
+        look_ahead(p, offset, w, hi);
+    }
     if (s->moments) {
         tl_moments m = {0, to[0] + bytes, to[1] + bytes};
 
-        tl_reduce_moments(s->p, offset, w, lo, hi, &m);
+        tl_reduce_moments(p, offset, w, lo, hi, &m);
     } else {
-        tl_reduce_fold(s->p, s->kind, s->map, offset, w, lo, hi, params,
+        tl_reduce_fold(p, s->kind, s->map, offset, w, lo, hi, params,
                        to[0] + bytes);
     }
 }
 
-static void batch_task(void *arg, int64_t task, int worker)
+static void batch_part(const void *arg, const tl_reduce_plan *p, int64_t task)
 {
     const pass *s = arg;
     int64_t group = task * s->batch, end = group + s->batch;
 
-    (void)worker;
-    for (end = end < s->groups ? end : s->groups; group < end; group++) {
-        fold_range(s, group, 0, s->n, s->value, 0);
+    end = end < s->groups ? end : s->groups;
+    if (p->feed != NULL && p->w == 1 && p->reduced.rank == 1 &&
+        p->stay.rank == 1 && p->stay.stride[0] == s->n) {
+        p->reader->ahead = end * s->n; /* rows follow each other */
+    }
+    for (; group < end; group++) {
+        fold_range(s, p, group, 0, s->n, s->value, 0);
     }
 }
 
-static void chunk_task(void *arg, int64_t task, int worker)
+static void chunk_part(const void *arg, const tl_reduce_plan *p, int64_t task)
 {
     const pass *s = arg;
     int64_t chunk = task % s->chunks, lo = chunk * s->chunk;
     int64_t hi = lo + s->chunk < s->n ? lo + s->chunk : s->n;
 
+    fold_range(s, p, task / s->chunks, lo, hi, s->part, chunk * s->results);
+}
+
+static void batch_task(void *arg, int64_t task, int worker)
+{
     (void)worker;
-    fold_range(s, task / s->chunks, lo, hi, s->part, chunk * s->results);
+    run_part(arg, ((const pass *)arg)->p, batch_part, task);
+}
+
+static void chunk_task(void *arg, int64_t task, int worker)
+{
+    (void)worker;
+    run_part(arg, ((const pass *)arg)->p, chunk_part, task);
 }
 
 /* Elements before chunk `chunk`. */
@@ -137,14 +195,14 @@ static tl_status run_pass(tl_kernel_ctx *k, const tl_reduce_plan *p, pass *s)
     s->groups = s->results / p->row * p->groups;
     width = p->row < p->w ? p->row : p->w;
     s->chunk = TL_LEAF; /* whole leaves, a power of two of them */
-    while (s->chunk * width < 2 * TL_CPU_GRAIN) {
+    while (s->chunk * width * p->cost < 2 * TL_CPU_GRAIN) {
         s->chunk *= 2;
     }
     s->chunks = tl_ceil_div(s->n, s->chunk);
     if (s->chunks > 1 && s->groups < 4 * tl_threads_count(k->threads)) {
         return run_chunks(k, s);
     }
-    s->batch = tl_cpu_rows_a_task(s->n * width);
+    s->batch = tl_cpu_rows_a_task(s->n * width * p->cost);
     tl_cpu_run(k, tl_ceil_div(s->groups, s->batch), batch_task, s);
     return TL_OK;
 }
@@ -252,28 +310,29 @@ typedef struct search {
         return i;                                                            \
     }                                                                        \
                                                                              \
-    static void along_##suffix(const search *s, int64_t offset, int64_t at)  \
+    static void along_##suffix(const search *s, const tl_reduce_plan *p,     \
+                               int64_t offset, int64_t at)                   \
     {                                                                        \
         double tile[TL_LEAF];                                                \
         type best = ((const type *)s->best)[at];                             \
         for (int64_t lo = 0; lo < s->n; lo += TL_LEAF) {                     \
             int64_t n = s->n - lo < TL_LEAF ? s->n - lo : TL_LEAF, i;        \
-            i = first_##suffix(tl_reduce_along(s->p, offset, lo, n, tile),   \
-                               n, best);                                     \
+            i = first_##suffix(tl_reduce_along(p, offset, lo, n, tile), n,   \
+                               best);                                        \
             if (i < n) {                                                     \
                 s->to[at] = lo + i;                                          \
                 return;                                                      \
             }                                                                \
         }                                                                    \
     }                                                                        \
-    static void over_##suffix(const search *s, int64_t offset, int64_t at,   \
-                              int64_t w)                                     \
+    static void over_##suffix(const search *s, const tl_reduce_plan *p,      \
+                              int64_t offset, int64_t at, int64_t w)         \
     {                                                                        \
         const type *best = (const type *)s->best + at;                       \
         double tile[TL_FOLD_BYTES / sizeof(double)];                         \
         int64_t *to = s->to + at;                                            \
         for (int64_t i = s->n - 1; i >= 0; i--) { /* the first stays */      \
-            const type *x = tl_reduce_over(s->p, offset, w, i, tile);        \
+            const type *x = tl_reduce_over(p, offset, w, i, tile);           \
             for (int64_t c = 0; c < w; c++) {                                \
                 to[c] = x[c] == best[c] || x[c] != x[c] ? i : to[c];         \
             }                                                                \
@@ -283,18 +342,19 @@ SEARCH(f32, float)
 SEARCH(f64, double)
 SEARCH(i64, int64_t)
 
-static void search_group(const search *s, int64_t group)
+static void search_group(const search *s, const tl_reduce_plan *p,
+                         int64_t group)
 {
     int64_t at, offset;
-    int64_t w = tl_reduce_group(s->p, group, &at, &offset);
+    int64_t w = tl_reduce_group(p, group, &at, &offset);
 
-    switch (s->p->acc) {
+    switch (p->acc) {
 #define CASE(suffix)                                                         \
     case TL_##suffix:                                                        \
-        if (s->p->w > 1) {                                                   \
-            over_##suffix(s, offset, at, w);                                 \
+        if (p->w > 1) {                                                      \
+            over_##suffix(s, p, offset, at, w);                              \
         } else {                                                             \
-            along_##suffix(s, offset, at);                                   \
+            along_##suffix(s, p, offset, at);                                \
         }                                                                    \
         break;
         CASE(f32)
@@ -305,15 +365,21 @@ static void search_group(const search *s, int64_t group)
     }
 }
 
-static void search_task(void *arg, int64_t task, int worker)
+static void search_part(const void *arg, const tl_reduce_plan *p,
+                        int64_t task)
 {
     const search *s = arg;
     int64_t group = task * s->batch, end = group + s->batch;
 
-    (void)worker;
     for (end = end < s->groups ? end : s->groups; group < end; group++) {
-        search_group(s, group);
+        search_group(s, p, group);
     }
+}
+
+static void search_task(void *arg, int64_t task, int worker)
+{
+    (void)worker;
+    run_part(arg, ((const search *)arg)->p, search_part, task);
 }
 
 static void find_best(tl_kernel_ctx *k, const tl_reduce_plan *p,
@@ -325,14 +391,14 @@ static void find_best(tl_kernel_ctx *k, const tl_reduce_plan *p,
                 .n = values->n,
                 .groups = values->groups};
 
-    s.batch = tl_cpu_rows_a_task(s.n * (p->row < p->w ? p->row : p->w));
+    s.batch = tl_cpu_rows_a_task(s.n * (p->row < p->w ? p->row : p->w) *
+                                 p->cost);
     tl_cpu_run(k, tl_ceil_div(s.groups, s.batch), search_task, &s);
 }
 
 /* ---- the kernel -------------------------------------------------------- */
 
-/* Dtype in which elements of `dtype` are folded. */
-static tl_dtype accumulator(tl_op op, tl_dtype dtype)
+tl_dtype tl_reduce_acc(tl_op op, tl_dtype dtype)
 {
     if (op == TL_OP_norm) {
         return TL_f64; /* squares of f32 neither overflow nor vanish */
@@ -475,19 +541,16 @@ static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
     return TL_OK;
 }
 
-tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
-                        int nin, tl_tensor *const *out, int nout,
+tl_status tl_reduce_fed(tl_kernel_ctx *k, tl_op op, tl_tensor *x,
+                        const tl_tile *feed, tl_tensor *to,
                         const tl_attrs *at)
 {
     char small[1024] __attribute__((aligned(64)));
-    tl_tensor *x = in[0], *to = out[0];
     tl_storage *scratch = NULL;
     tl_reduce_plan p;
     double value;
     tl_status st;
 
-    (void)nin;
-    (void)nout;
     if (to->numel == 0) {
         return TL_OK;
     }
@@ -497,7 +560,7 @@ tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
         }
         return TL_OK;
     }
-    tl_reduce_plan_init(&p, x, at->axes, accumulator(op, x->dtype));
+    tl_reduce_plan_init(&p, x, feed, at->axes, tl_reduce_acc(op, x->dtype));
     if (p.stay.count * p.width * 2 <= (int64_t)sizeof small) {
         return reduce(k, op, &p, small, to, at);
     }
@@ -505,4 +568,13 @@ tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     st = reduce(k, op, &p, tl_storage_data(scratch), to, at);
     tl_storage_unref(scratch);
     return st;
+}
+
+tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                        int nin, tl_tensor *const *out, int nout,
+                        const tl_attrs *at)
+{
+    (void)nin;
+    (void)nout;
+    return tl_reduce_fed(k, op, in[0], NULL, out[0], at);
 }

@@ -9,7 +9,22 @@
 
 #include "runtime/cpu/fold.h"
 #include "runtime/cpu/stage.h"
+#include "runtime/cpu/tile_code.h"
 #include "runtime/tensor/device.h"
+
+enum {
+    TL_READ_BYTES = 32768, /* what a reader holds */
+    TL_READ_AHEAD = 16384  /* of which it looks ahead */
+};
+
+/* A task's view of elements that a tile program computes: those at lo .. hi
+ * of its space, in the accumulator's type.  Reading others computes them, and
+ * some more before `ahead` if they come next. */
+typedef struct tl_reduce_reader {
+    int64_t lo, hi, ahead;
+    char window[TL_READ_BYTES] __attribute__((aligned(64)));
+    tl_tile_runner runner;
+} tl_reduce_reader;
 
 typedef struct tl_axes {
     int rank;      /* at least 1 */
@@ -20,6 +35,9 @@ typedef struct tl_axes {
 typedef struct tl_reduce_plan {
     tl_axes stay, reduced;
     const char *data;
+    const tl_tile *feed;      /* NULL: elements are data, else computed */
+    tl_reduce_reader *reader; /* of the task, then */
+    int64_t cost;             /* nanoseconds of an element, about */
     int from_width; /* bytes of an element of the input */
     tl_dtype acc;   /* dtype in which it is folded: f32, f64, i64 */
     int width;      /* bytes of it */
@@ -37,8 +55,12 @@ typedef struct tl_moments {
     void *mean, *m2; /* of the accumulator's type */
 } tl_moments;
 
-void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x, uint16_t axes,
-                         tl_dtype acc);
+/* For a stub of what `feed` computes the plan has no data. */
+void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x,
+                         const tl_tile *feed, uint16_t axes, tl_dtype acc);
+
+/* Begin to read with `own`, a copy of the plan. */
+void tl_reduce_reader_open(tl_reduce_reader *r, tl_reduce_plan *own);
 
 /* The group's results are *at .. *at + w of all, in row-major order; w is
  * returned, and the offset of the first one's elements in the input. */
@@ -66,5 +88,16 @@ const void *tl_reduce_along(const tl_reduce_plan *p, int64_t offset,
                             int64_t lo, int64_t n, void *tile);
 const void *tl_reduce_over(const tl_reduce_plan *p, int64_t offset, int64_t w,
                            int64_t lo, void *tile);
+
+/* Dtype in which elements of `dtype` are folded. */
+tl_dtype tl_reduce_acc(tl_op op, tl_dtype dtype);
+tl_dtype tl_reduce_acc_avx2(tl_op op, tl_dtype dtype);
+
+/* The kernel of RED row `op` on what `feed` computes, of the type of the stub
+ * `x`; with NULL on the tensor `x`. */
+typedef tl_status tl_reduce_fed_fn(tl_kernel_ctx *k, tl_op op, tl_tensor *x,
+                                   const tl_tile *feed, tl_tensor *to,
+                                   const tl_attrs *at);
+tl_reduce_fed_fn tl_reduce_fed, tl_reduce_fed_avx2;
 
 #endif

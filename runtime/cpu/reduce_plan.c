@@ -49,29 +49,44 @@ static int64_t magnitude(int64_t x)
     return x < 0 ? -x : x;
 }
 
-void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x, uint16_t axes,
-                         tl_dtype acc)
+/* Results side by side (p->w > 1), or each along its elements? */
+static void set_groups(tl_reduce_plan *p)
 {
-    int64_t inner, stay_stride, step;
+    int64_t inner = p->stay.size[p->stay.rank - 1];
+    int64_t stay = magnitude(p->stay.stride[p->stay.rank - 1]);
+    int64_t step = magnitude(p->reduced.stride[p->reduced.rank - 1]);
+    bool over = inner >= MIN_GROUP &&
+                (stay < step || p->reduced.count <= SHORT);
+
+    if (p->feed != NULL) {
+        /* what is computed comes in runs: of neighbouring results, or of
+         * elements, of which a window holds those of a short group */
+        over = (stay == 1 && inner > 1) ||
+               (over && p->reduced.rank == 1 && step == 1 &&
+                stay == p->reduced.count);
+    }
+    p->w = over ? TL_FOLD_BYTES / p->width : 1;
+    p->row = over ? inner : 1;
+    p->groups = tl_ceil_div(p->row, p->w);
+}
+
+void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x,
+                         const tl_tile *feed, uint16_t axes, tl_dtype acc)
+{
+    tl_dtype from = feed == NULL ? x->dtype : acc;
 
     collect(&p->stay, x, ~(uint32_t)axes);
     collect(&p->reduced, x, axes);
-    p->data = tl_tensor_data(x);
-    p->from_width = (int)tl_dtype_size(x->dtype);
+    p->feed = feed;
+    p->reader = NULL;
+    p->cost = feed == NULL ? 1 : 1 + (int64_t)feed->ns;
+    p->data = feed == NULL ? tl_tensor_data(x) : NULL;
+    p->from_width = (int)tl_dtype_size(from);
     p->acc = acc;
     p->width = (int)tl_dtype_size(acc);
-    p->stage = tl_stage(x->dtype, acc);
-    p->converts = x->dtype != acc;
-    inner = p->stay.size[p->stay.rank - 1];
-    stay_stride = magnitude(p->stay.stride[p->stay.rank - 1]);
-    step = magnitude(p->reduced.stride[p->reduced.rank - 1]);
-    p->w = 1;
-    if (inner >= MIN_GROUP &&
-        (stay_stride < step || p->reduced.count <= SHORT)) {
-        p->w = TL_FOLD_BYTES / p->width;
-    }
-    p->row = p->w > 1 ? inner : 1;
-    p->groups = tl_ceil_div(p->row, p->w);
+    p->stage = tl_stage(from, acc);
+    p->converts = from != acc;
+    set_groups(p);
 }
 
 static int64_t offset_at(const tl_axes *a, int64_t index)
@@ -98,15 +113,44 @@ int64_t tl_reduce_group(const tl_reduce_plan *p, int64_t group, int64_t *at,
     return p->row - first < p->w ? p->row - first : p->w;
 }
 
-/* ---- leaves ------------------------------------------------------------ */
+/* ---- elements ---------------------------------------------------------- */
 
-typedef struct folding {
-    const tl_reduce_plan *p;
-    const tl_fold *fold;
-    tl_fold_map_fn *map;
-    int64_t offset, w;
-    const void *params;
-} folding;
+void tl_reduce_reader_open(tl_reduce_reader *r, tl_reduce_plan *own)
+{
+    r->lo = r->hi = r->ahead = 0;
+    tl_tile_open(&r->runner, own->feed, own->feed->space.longest);
+    r->runner.window = r->window;
+    own->reader = r;
+}
+
+/* The n elements from place `at` of a program's space on.  Those that the
+ * window has are kept: each is computed once while reading goes forward. */
+static const char *computed(const tl_reduce_plan *p, int64_t at, int64_t n)
+{
+    tl_reduce_reader *r = p->reader;
+    int64_t from = at >= r->lo && at < r->hi ? r->hi : at;
+
+    if (at < r->lo || at + n > r->hi) {
+        int64_t end = at + TL_READ_AHEAD / p->width;
+
+        if (from > at) {
+            memmove(r->window, r->window + (at - r->lo) * p->width,
+                    (size_t)((from - at) * p->width));
+        }
+        end = end < r->ahead ? end : r->ahead;
+        r->lo = r->runner.window_at = at;
+        r->hi = end > at + n ? end : at + n;
+        tl_tile_range(&r->runner, from, r->hi);
+    }
+    return r->window + (at - r->lo) * p->width;
+}
+
+/* The n elements from `at` on, which follow each other, in place. */
+static const char *elements(const tl_reduce_plan *p, int64_t at, int64_t n)
+{
+    return p->feed != NULL ? computed(p, at, n)
+                           : p->data + at * p->from_width;
+}
 
 const void *tl_reduce_along(const tl_reduce_plan *p, int64_t offset,
                             int64_t lo, int64_t n, void *tile)
@@ -116,14 +160,14 @@ const void *tl_reduce_along(const tl_reduce_plan *p, int64_t offset,
     int64_t at = lo % a->size[last], done = 0;
 
     if (!p->converts && a->stride[last] == 1 && at + n <= a->size[last]) {
-        return p->data + (offset + offset_at(a, lo)) * p->from_width;
+        return elements(p, offset + offset_at(a, lo), n);
     }
     while (done < n) {
         int64_t room = a->size[last] - at, m = n - done;
         int64_t from = offset + offset_at(a, lo + done);
 
         m = m < room ? m : room;
-        p->stage(m, p->data + from * p->from_width, a->stride[last],
+        p->stage(m, elements(p, from, m), a->stride[last],
                  (char *)tile + done * p->width);
         done += m;
         at = 0;
@@ -136,13 +180,30 @@ const void *tl_reduce_over(const tl_reduce_plan *p, int64_t offset, int64_t w,
 {
     int64_t from = offset + offset_at(&p->reduced, lo);
     int64_t stride = p->stay.stride[p->stay.rank - 1];
+    const char *x;
 
     if (!p->converts && stride == 1) {
-        return p->data + from * p->from_width;
+        return elements(p, from, w);
     }
-    p->stage(w, p->data + from * p->from_width, stride, tile);
+    if (p->feed != NULL) { /* all elements of the group, once */
+        x = computed(p, offset, (w - 1) * stride + p->reduced.count) +
+            lo * p->width;
+    } else {
+        x = p->data + from * p->from_width;
+    }
+    p->stage(w, x, stride, tile);
     return tile;
 }
+
+/* ---- leaves ------------------------------------------------------------ */
+
+typedef struct folding {
+    const tl_reduce_plan *p;
+    const tl_fold *fold;
+    tl_fold_map_fn *map;
+    int64_t offset, w;
+    const void *params;
+} folding;
 
 static void leaf_along(const folding *f, int64_t lo, int64_t n, void *to)
 {
@@ -268,10 +329,12 @@ void tl_moments_merge(tl_dtype acc, const tl_moments *left, tl_moments *right,
 static void first_elements(const folding *f, int64_t lo, void *to)
 {
     const tl_reduce_plan *p = f->p;
-    int64_t from = f->offset + offset_at(&p->reduced, lo);
+    const void *x = p->w > 1 ? tl_reduce_over(p, f->offset, f->w, lo, to)
+                             : tl_reduce_along(p, f->offset, lo, 1, to);
 
-    p->stage(f->w, p->data + from * p->from_width,
-             p->stay.stride[p->stay.rank - 1], to);
+    if (x != to) {
+        memcpy(to, x, (size_t)(f->w * p->width));
+    }
 }
 
 /* Mean and M2 of a leaf in two passes.  Deviations from the first element are

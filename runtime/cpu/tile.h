@@ -65,4 +65,29 @@ void tl_tile_free(tl_tile *t); /* NULL is allowed */
  * written. */
 TL_MUST_USE tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k);
 
+/* ---- reductions ------------------------------------------------------------
+ *
+ * A RED row on the result of the program's last step, which is never in
+ * memory as a whole: the tree of reduce.h reads it leaf by leaf, and a leaf
+ * is computed when it is read.  The bits are those of the rows one by one. */
+
+typedef struct tl_tile_reduce tl_tile_reduce;
+
+/* `op` over at->axes of `shape`, which is the logical shape of what the last
+ * step gives; `result` is the row's.  to[] are further results of steps, of
+ * the shape of the space, as of tl_tile_new (a gradient and its sum over
+ * rows in one pass); they may share storage with inputs only where each
+ * element is read once: sum, prod, mean, max, min, any, all. */
+TL_MUST_USE tl_status tl_tile_reduce_new(
+    tl_tile_reduce **out, tl_op op, const tl_attrs *at, int rank,
+    const int64_t *shape, const tl_tile_step *steps, int nsteps,
+    tl_tensor *const *in, int nin, tl_tensor *const *to, int nto,
+    tl_tensor *result, tl_diag *diag);
+void tl_tile_reduce_free(tl_tile_reduce *t); /* NULL is allowed */
+
+/* Replay it.  E0401 and the like as tl_tile_run; W0403; E0607, as the row
+ * takes scratch from the pool. */
+TL_MUST_USE tl_status tl_tile_reduce_run(const tl_tile_reduce *t,
+                                         tl_kernel_ctx *k);
+
 #endif

@@ -36,7 +36,7 @@ typedef enum tl_tile_kind {
 
 typedef struct tl_tile_code {
     uint8_t kind, nin, width; /* width: bytes of an element of `to` */
-    uint16_t item, to; /* item of a loop: its step */
+    uint16_t item, to;        /* item of a loop: its step */
     uint16_t in[TL_MAP_OPERANDS];
     union {
         tl_map_loop *loop;
@@ -122,7 +122,7 @@ TL_MUST_USE tl_status tl_tile_make(tl_tile **out, const tl_tile_source *s,
 /* A worker at a program: its places and its room. */
 typedef struct tl_tile_runner {
     const tl_tile *t;
-    char *window;      /* the elements from `window_at` on */
+    char *window; /* the elements from `window_at` on */
     int64_t window_at;
     _Atomic uint64_t *bad; /* least step << 48 | element that fails */
     const char *at[TL_TILE_MAX_PLACES];

@@ -236,8 +236,7 @@ static void copy_results(tl_tile_maker *m, bool inputs)
         if (r >= 0 && is_input == inputs &&
             (m->place[from].where != TL_TILE_RESULT ||
              m->place[from].item != r)) {
-            add_copy(m, from,
-                     tl_tile_add_place(m, TL_TILE_RESULT, dtype, r));
+            add_copy(m, from, tl_tile_add_place(m, TL_TILE_RESULT, dtype, r));
         }
     }
 }
@@ -264,8 +263,8 @@ static void copy_feed(tl_tile_maker *m)
 
 static bool is_checked(const tl_tile_maker *m, const tl_tile_step *s)
 {
-    tl_dtype from = s->op == TL_OP_cast ? dtype_of(m, s->in[0])
-                                        : (tl_dtype)s->compute;
+    tl_dtype from =
+        s->op == TL_OP_cast ? dtype_of(m, s->in[0]) : (tl_dtype)s->compute;
 
     return s->which < 0 &&
            tl_map_is_checked((tl_op)s->op, from, (tl_dtype)s->dtype);
@@ -280,12 +279,12 @@ static void add_check(tl_tile_maker *m, int i)
     uint16_t place = tl_tile_form(m, ref, TL_f64);
     tl_tile_code *c = tl_tile_add_code(m, TL_TILE_CHECK, place);
 
-    *k = (tl_tile_check){.op = (tl_op)s->op,
-                         .step = (uint8_t)i,
-                         .to = s->dtype,
-                         .bounds = tl_map_bounds_of((tl_op)s->op,
-                                                    (tl_dtype)s->dtype),
-                         .rank = m->shape[i].rank};
+    *k = (tl_tile_check){
+        .op = (tl_op)s->op,
+        .step = (uint8_t)i,
+        .to = s->dtype,
+        .bounds = tl_map_bounds_of((tl_op)s->op, (tl_dtype)s->dtype),
+        .rank = m->shape[i].rank};
     memcpy(k->size, m->shape[i].size, sizeof k->size);
     c->nin = 1;
     c->in[0] = place;
@@ -354,12 +353,11 @@ static void add_loop(tl_tile_maker *m, int i)
     bool once = loop_operands(m, s, &own);
     uint16_t to;
 
-    to = raw == dtype
-             ? target(m, i, dtype, once)
-             : tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, raw,
-                                 0);
-    own.loop = s->which < 0 ? loops->value[s->op]
-                            : loops->grad[s->op][s->which];
+    to = raw == dtype ? target(m, i, dtype, once)
+                      : tl_tile_add_place(
+                            m, once ? TL_TILE_ONCE : TL_TILE_SLOT, raw, 0);
+    own.loop =
+        s->which < 0 ? loops->value[s->op] : loops->grad[s->op][s->which];
     TL_CHECK(own.loop != NULL);
     own.item = (uint16_t)i;
     own.to = to;
@@ -548,9 +546,15 @@ tl_status tl_tile_new(tl_tile **out, int rank, const int64_t *shape,
                       tl_tensor *const *in, int nin, tl_tensor *const *to,
                       int nto, tl_diag *diag)
 {
-    tl_tile_source s = {.rank = rank, .size = shape, .steps = steps,
-                        .nsteps = nsteps, .in = in, .nin = nin, .to = to,
-                        .nto = nto, .feed = -1};
+    tl_tile_source s = {.rank = rank,
+                        .size = shape,
+                        .steps = steps,
+                        .nsteps = nsteps,
+                        .in = in,
+                        .nin = nin,
+                        .to = to,
+                        .nto = nto,
+                        .feed = -1};
 
     return tl_tile_make(out, &s, diag);
 }

@@ -5,7 +5,9 @@
 
 #include "runtime/cpu/kern.h"
 
-enum { PLACE_BITS = 48 }; /* of an element's number in `bad` */
+enum {
+    PLACE_BITS = 48
+}; /* of an element's number in `bad` */
 
 /* ---- codes --------------------------------------------------------------- */
 
@@ -68,9 +70,9 @@ static void run_codes(tl_tile_runner *r, const tl_tile_code *c, int count,
             memmove(to, at[c->in[0]], (size_t)(n * c->width));
             break;
         case TL_TILE_FETCH:
-            at[c->to] = tl_map_piece(
-                &r->t->space, &r->t->operand[c->item].o, pos, coords, n,
-                r->room + r->t->place[c->to].offset);
+            at[c->to] =
+                tl_map_piece(&r->t->space, &r->t->operand[c->item].o, pos,
+                             coords, n, r->room + r->t->place[c->to].offset);
             break;
         case TL_TILE_CHECK:
             if (!holds(r, c, pos, n)) {
@@ -120,7 +122,9 @@ static void move_places(tl_tile_runner *r, int64_t pos)
             r->at[i] = t->data[p->item] + pos * p->width;
             break;
         case TL_TILE_WINDOW:
-            r->at[i] = r->window + (pos - r->window_at) * p->width;
+            r->at[i] = r->window == NULL /* a check */
+                           ? r->room
+                           : r->window + (pos - r->window_at) * p->width;
             break;
         case TL_TILE_ONCE:
             r->at[i] = r->room + p->offset + phase * p->width;

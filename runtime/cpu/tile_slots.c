@@ -157,8 +157,8 @@ static void place_slots(tl_tile_maker *m, const layout *l,
             p->offset = at[l->slot[i]];
         } else if (p->where == TL_TILE_ONCE && want[i] != 0) {
             p->offset = (int32_t)next;
-            next += ((n + m->space.period - 1) * p->width + PAD - 1) / PAD *
-                    PAD;
+            next +=
+                ((n + m->space.period - 1) * p->width + PAD - 1) / PAD * PAD;
         }
     }
     TL_CHECK(next <= TL_TILE_ROOM);
@@ -218,8 +218,12 @@ static void set_plain_fields(const tl_tile_maker *m, tl_tile *t)
     t->rank = s->rank;
     memcpy(t->size, s->size, (size_t)s->rank * sizeof *s->size);
     t->ns = m->ns + (m->space.nested ? 1 : 0);
-    memcpy(t->in, s->in, (size_t)s->nin * sizeof *s->in);
-    memcpy(t->to, s->to, (size_t)s->nto * sizeof *s->to);
+    for (int i = 0; i < s->nin; i++) {
+        t->in[i] = s->in[i];
+    }
+    for (int i = 0; i < s->nto; i++) {
+        t->to[i] = s->to[i];
+    }
     t->nto = s->nto;
     t->nplaces = m->nplaces;
     t->nchecks = m->nchecks;
@@ -232,8 +236,8 @@ tl_status tl_tile_finish(tl_tile_maker *m, tl_tile **out, tl_diag *diag)
 
     if (t != NULL) {
         set_plain_fields(m, t);
-        t->operand = copy_of(m->operand, (size_t)m->noperands,
-                             sizeof *t->operand);
+        t->operand =
+            copy_of(m->operand, (size_t)m->noperands, sizeof *t->operand);
         t->place = copy_of(m->place, (size_t)m->nplaces, sizeof *t->place);
         t->checks = copy_of(m->check, (size_t)m->nchecks, sizeof *t->checks);
         t->p = copy_of(m->p, (size_t)m->s->nsteps, sizeof *t->p);
