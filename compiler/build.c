@@ -91,13 +91,14 @@ tl_status tl_gbuild_value(tl_gbuild *b, const tl_ttype *type, tl_gvalue *out)
 }
 
 tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom, int64_t least,
-                         tl_dim *out)
+                         int64_t hint, tl_dim *out)
 {
     uint32_t number;
     char name[24];
 
     TL_TRY(tl_graph_atom(b->g, atom, &number, b->diag));
     while (b->atoms.len <= number) {
+        TL_TRY(TL_VEC_PUSH(&b->hints, 0, b->diag));
         TL_TRY(TL_VEC_PUSH(&b->atoms, tl_dim_num(0), b->diag));
     }
     if (!tl_dim_is_num(b->atoms.items[number])) {
@@ -111,7 +112,109 @@ tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom, int64_t least,
         return tl_fail_memory(b->diag, "a size", sizeof(*out));
     }
     b->atoms.items[number] = *out;
+    b->hints.items[number] = hint;
     return TL_OK;
+}
+
+tl_status tl_gbuild_hint(tl_gbuild *b, tl_dim d, int64_t *out)
+{
+    int64_t *code;
+    size_t len;
+    tl_status st;
+
+    if (tl_dim_is_num(d)) {
+        *out = tl_dim_value(d);
+        return TL_OK;
+    }
+    TL_TRY(tl_dim_encode(d, atom_number, b, &code, &len, b->diag));
+    st = tl_dim_code_eval(code, len, b->hints.items, b->hints.len, out,
+                          b->diag);
+    tl_free(code);
+    return st;
+}
+
+/* ---- guards ------------------------------------------------------------- */
+
+tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v, tl_gscalar expected)
+{
+    return tl_graph_guard(b->g, v, expected, b->span, b->diag);
+}
+
+/* Guard that `op` holds of two sizes, which stand outside of any region. */
+static tl_status guard_sizes(tl_gbuild *b, tl_ghost op, tl_dim x, tl_dim y)
+{
+    tl_gval in[2], holds;
+    tl_gscalar yes = {.i = 0};
+    uint32_t owner = b->owner;
+    tl_status st;
+
+    yes.b = true;
+    b->owner = 0;
+    TL_GOTO(st, tl_gbuild_size(b, x, &in[0]));
+    TL_GOTO(st, tl_gbuild_size(b, y, &in[1]));
+    TL_GOTO(st, tl_gbuild_host(b, op, TL_GC_BOOL, in, 2, &holds));
+    st = tl_gbuild_guard(b, holds, yes);
+out:
+    b->owner = owner;
+    return st;
+}
+
+static tl_status guard_equal(void *arg, tl_dim x, tl_dim y)
+{
+    tl_gbuild *b = arg;
+    int64_t i, k;
+
+    TL_TRY(tl_gbuild_hint(b, x, &i));
+    TL_TRY(tl_gbuild_hint(b, y, &k));
+    if (i != k) {
+        return TL_ERR_PROGRAM;
+    }
+    TL_TRY(guard_sizes(b, TL_H_eq_i, x, y));
+    return tl_dims_fact_equal(b->dims, x, y, b->diag);
+}
+
+static tl_status guard_le(void *arg, tl_dim x, tl_dim y, bool *holds)
+{
+    tl_gbuild *b = arg;
+    int64_t i, k;
+
+    TL_TRY(tl_gbuild_hint(b, x, &i));
+    TL_TRY(tl_gbuild_hint(b, y, &k));
+    *holds = i <= k;
+    if (i > k) {
+        return TL_OK;
+    }
+    TL_TRY(guard_sizes(b, TL_H_le_i, x, y));
+    return tl_dims_fact_le(b->dims, x, y, b->diag);
+}
+
+static tl_status pin_size(void *arg, tl_dim d, tl_dim *out)
+{
+    tl_gbuild *b = arg;
+    int64_t n;
+
+    if (tl_dim_is_num(d)) {
+        *out = d;
+        return TL_OK;
+    }
+    TL_TRY(tl_gbuild_hint(b, d, &n));
+    *out = tl_dim_num(n);
+    return guard_equal(b, d, *out);
+}
+
+tl_status tl_gbuild_extent(tl_gbuild *b, tl_dim d, tl_dim *out)
+{
+    int64_t n;
+    bool holds;
+
+    *out = d;
+    if (tl_dim_is_num(d) ||
+        tl_dim_le(b->dims, tl_dim_num(2), d) == TL_PROVED) {
+        return TL_OK;
+    }
+    TL_TRY(tl_gbuild_hint(b, d, &n));
+    return n < 2 ? pin_size(b, d, out)
+                 : guard_le(b, tl_dim_num(2), d, &holds);
 }
 
 /* ---- types -------------------------------------------------------------- */
@@ -347,28 +450,6 @@ tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in, uint32_t nin,
 
 /* ---- life --------------------------------------------------------------- */
 
-/* A comparison that facts do not settle: the sizes of this call were equal,
- * and the program holds for calls where they are. */
-static tl_status add_guard(void *arg, tl_dim x, tl_dim y)
-{
-    tl_gbuild *b = arg;
-    tl_gval in[2], equal;
-    tl_gscalar yes = {.i = 0};
-    uint32_t owner = b->owner;
-    tl_status st;
-
-    yes.b = true;
-    b->owner = 0; /* sizes of inputs: known at the call */
-    TL_GOTO(st, tl_gbuild_size(b, x, &in[0]));
-    TL_GOTO(st, tl_gbuild_size(b, y, &in[1]));
-    TL_GOTO(st, tl_gbuild_host(b, TL_H_eq_i, TL_GC_BOOL, in, 2, &equal));
-    TL_GOTO(st, tl_graph_guard(b->g, equal, yes, b->span, b->diag));
-    st = tl_dims_fact_equal(b->dims, x, y, b->diag);
-out:
-    b->owner = owner;
-    return st;
-}
-
 static tl_status emit_apply(tl_emit *e, tl_op op, const tl_node *in, int nin,
                             const tl_attrs *at, tl_node *out)
 {
@@ -411,7 +492,9 @@ tl_status tl_gbuild_init(tl_gbuild *b, tl_diag *diag)
     b->emit = (tl_emit){emit_apply, emit_type, &b->infer, b};
     TL_TRY(tl_graph_new(&b->g, diag));
     TL_TRY(tl_dims_new(&b->dims, diag));
-    b->infer = (tl_infer){b->dims, diag, add_guard, b};
+    b->infer = (tl_infer){.dims = b->dims, .diag = diag,
+                          .guard = guard_equal, .guard_le = guard_le,
+                          .pin = pin_size, .guard_arg = b};
     return TL_OK;
 }
 
@@ -429,6 +512,7 @@ void tl_gbuild_fini(tl_gbuild *b)
     tl_free(b->values.items);
     tl_free(b->attrs.items);
     tl_free(b->atoms.items);
+    tl_free(b->hints.items);
     tl_free(b->customs.items);
     tl_arena_fini(&b->arena);
     memset(b, 0, sizeof(*b));

@@ -47,6 +47,7 @@ struct tl_gbuild {
     TL_GARRAY(tl_bvalue) values; /* by value number */
     TL_GARRAY(const tl_attrs *) attrs; /* by node: as they came; or NULL */
     TL_GARRAY(tl_dim) atoms;     /* by number of the graph's atom */
+    TL_GARRAY(int64_t) hints;    /* their values in the traced call */
     TL_GARRAY(tl_gcustom) customs;
     tl_map sizes;   /* polynomial -> number of its size */
     tl_map numbers; /* polynomial that is an atom -> its number + 1 */
@@ -105,10 +106,23 @@ TL_MUST_USE tl_status tl_gbuild_scalar(tl_gbuild *b, tl_gval v,
 TL_MUST_USE tl_status tl_gbuild_item(tl_gbuild *b, tl_gval v, tl_gclass cls,
                                      tl_gval *out);
 
-/* A new atom: a host int that sizes may contain.  `least` as in
- * tl_dim_atom. */
+/* The atom of a size or host int, whose value in the traced call is `hint`;
+ * `least` as in tl_dim_atom. */
 TL_MUST_USE tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom,
-                                     int64_t least, tl_dim *out);
+                                     int64_t least, int64_t hint,
+                                     tl_dim *out);
+
+/* The value of a size in the traced call.  E0307, E0401. */
+TL_MUST_USE tl_status tl_gbuild_hint(tl_gbuild *b, tl_dim d, int64_t *out);
+
+/* The graph holds for calls in which `v`, made of inputs alone, has this
+ * value. */
+TL_MUST_USE tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v,
+                                      tl_gscalar expected);
+
+/* A size that a shape may have: sizes of 0 and 1 are read (and then plain
+ * numbers), of others the graph knows that they are at least 2. */
+TL_MUST_USE tl_status tl_gbuild_extent(tl_gbuild *b, tl_dim d, tl_dim *out);
 
 /* The type of a tensor value. */
 static inline const tl_ttype *tl_gbuild_type(const tl_gbuild *b, tl_gval v)

@@ -292,6 +292,25 @@ static tl_status add_parts(call *c, tl_gval *out)
 
 /* ---- the entrance ------------------------------------------------------- */
 
+/* Sizes of results as shapes may have them. */
+static tl_status fix_extents(call *c, tl_ttype *types)
+{
+    for (int k = 0; k < c->info->nout; k++) {
+        for (int i = 0; i < types[k].shape.rank; i++) {
+            tl_dim *d = &types[k].shape.dim[i];
+
+            if (tl_dim_has_fresh(*d) ||
+                (tl_dim_is_num(*d) && tl_dim_value(*d) < 0)) {
+                return tl_fail(c->b->diag, TL_E0602,
+                               "the size of the result of `%s` depends on "
+                               "data", c->info->name);
+            }
+            TL_TRY(tl_gbuild_extent(c->b, *d, d));
+        }
+    }
+    return TL_OK;
+}
+
 static tl_status dispatch(call *c, tl_gval *out)
 {
     tl_ttype types[TL_MAX_OUTPUTS];
@@ -302,16 +321,7 @@ static tl_status dispatch(call *c, tl_gval *out)
         return TL_OK;
     }
     TL_TRY(infer(c, types));
-    for (int k = 0; k < c->info->nout; k++) {
-        for (int i = 0; i < types[k].shape.rank; i++) {
-            if (tl_dim_is_num(types[k].shape.dim[i]) &&
-                tl_dim_value(types[k].shape.dim[i]) < 0) {
-                return tl_fail(c->b->diag, TL_E0602,
-                               "the size of the result of `%s` depends on "
-                               "data", c->info->name);
-            }
-        }
-    }
+    TL_TRY(fix_extents(c, types));
     if (tl_op_decomposes(c->op) && is_nested(c)) {
         return add_parts(c, out);
     }

@@ -4,6 +4,7 @@
 #include "interp/bi_host.h"
 #include "interp/builtin.h"
 #include "interp/domain.h"
+#include "interp/sym.h"
 #include "interp/eval_impl.h"
 #include "interp/free.h"
 #include "interp/record.h"
@@ -36,8 +37,12 @@ static tl_status shape_tuple(tl_eval *ev, const tl_ttype *type, tl_value *out)
     for (int i = 0; i < type->shape.rank; i++) {
         tl_dim d = type->shape.dim[i];
 
-        items[i] = tl_dim_is_num(d) ? tl_int_value(tl_dim_value(d))
-                                    : tl_unknown();
+        tl_status st = tl_dim_value_of(ev, d, &items[i]);
+
+        if (st != TL_OK) {
+            tl_unref_all(items, (size_t)i);
+            return st;
+        }
     }
     return tl_seq_new_take(out, TL_V_TUPLE, items, (size_t)type->shape.rank,
                            ev->diag);
@@ -101,13 +106,16 @@ static tl_status tensor_attr(tl_eval *ev, tl_value v, const char *name,
 
 /* ---- namespaces, errors ------------------------------------------------ */
 
-static tl_status namespace_attr(tl_eval *ev, const tl_namespace *ns,
+static tl_status namespace_attr(tl_eval *ev, tl_namespace *ns,
                                 const tl_sym *name, tl_value *out)
 {
     int64_t slot = tl_globals_find(ns->names, name);
 
     if (slot >= 0 && (size_t)slot < ns->nslots &&
         ns->slots[slot].tag != TL_V_EMPTY) {
+        if (ev->domain->global != NULL) {
+            return ev->domain->global(ev, ns, (uint32_t)slot, out);
+        }
         *out = tl_ref(ns->slots[slot]);
         return TL_OK;
     }

@@ -8,6 +8,7 @@
 #include "interp/builtin_fns.h"
 #include "interp/container.h"
 #include "interp/format.h"
+#include "interp/sym.h"
 #include "runtime/base/size.h"
 #include "runtime/base/utf8.h"
 
@@ -235,6 +236,10 @@ tl_status tl_bi_float(tl_eval *ev, const tl_builtin *self, tl_value *args,
     tl_status st = TL_OK;
 
     (void)self;
+    if (tl_is_sym(args[0]) && tl_number_tag(args[0]) != TL_V_BOOL) {
+        return tl_sym_to_float(ev, args[0], out);
+    }
+    TL_TRY(tl_sym_read(ev, &args[0]));
     TL_TRY(host_value(ev, args[0], &x));
     if (x.tag == TL_V_UNKNOWN) {
         *out = x;

@@ -4,6 +4,7 @@
 #include "interp/bi_host.h"
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
+#include "interp/sym.h"
 
 tl_status tl_arg_tensor(tl_eval *ev, tl_value *args, int i, tl_value *out)
 {
@@ -35,6 +36,13 @@ tl_status tl_bi_map1(tl_eval *ev, const tl_builtin *self, tl_value *args,
     bool mine = false;
     tl_value x = tl_empty();
 
+    if (tl_is_sym(args[0])) {
+        TL_TRY(tl_sym_function(ev, self->op, args[0], &mine, out));
+        if (mine) {
+            return TL_OK;
+        }
+        TL_TRY(tl_sym_read(ev, &args[0]));
+    }
     TL_TRY(tl_host_map1(ev, self->op, args[0], &mine, out));
     if (mine) {
         return TL_OK;

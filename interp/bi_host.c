@@ -7,6 +7,7 @@
 #include "interp/container.h"
 #include "interp/dict.h"
 #include "interp/format.h"
+#include "interp/sym.h"
 #include "runtime/base/mem.h"
 #include "runtime/tensor/print.h"
 
@@ -123,10 +124,7 @@ static tl_status tensor_len(tl_eval *ev, tl_value x, tl_value *out)
     if (type.shape.rank == 0) {
         return tl_fail(ev->diag, TL_E0304, "a scalar tensor has no length");
     }
-    *out = tl_dim_is_num(type.shape.dim[0])
-               ? tl_int_value(tl_dim_value(type.shape.dim[0]))
-               : tl_unknown();
-    return TL_OK;
+    return tl_dim_value_of(ev, type.shape.dim[0], out);
 }
 
 /* A module that can be walked by number answers size(). */

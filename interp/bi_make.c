@@ -3,7 +3,9 @@
 
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
+#include "interp/domain.h"
 #include "interp/tree.h"
+#include "interp/sym.h"
 #include "runtime/base/size.h"
 
 /* ---- nested lists ------------------------------------------------------ */
@@ -295,6 +297,18 @@ tl_status tl_arg_sizes(tl_eval *ev, tl_value sizes, int64_t least,
             *unknown = true;
             continue;
         }
+        if (tl_is_sym(items[i]) && tl_number_tag(items[i]) == TL_V_INT) {
+            tl_infer *infer = tl_eval_infer(ev);
+            tl_dim d = items[i].sym->dim;
+
+            if (tl_infer_le(infer, tl_dim_num(least), d) != TL_OK) {
+                return tl_fail(ev->diag, TL_E0306,
+                               "size must be >= 0, got %lld",
+                               (long long)items[i].sym->hint.i);
+            }
+            at->dims[i] = d;
+            continue;
+        }
         if (items[i].tag != TL_V_INT) {
             tl_status st = tl_fail(ev->diag, TL_E0210,
                                    "a size must be an int, got %s",
@@ -490,7 +504,7 @@ static void set_key(tl_eval *ev, tl_attrs *at)
 {
     tl_rng_key key = {0};
 
-    if (ev->domain_state == NULL) { /* no data, no draw */
+    if (ev->domain->backward != NULL) { /* types alone draw nothing */
         key = tl_eval_next_key(ev);
     }
     tl_attrs_set_key(at, &key);

@@ -6,7 +6,9 @@
  * a leaf that none matches has no decay. */
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
+#include "compiler/build.h"
 #include "interp/dict.h"
+#include "interp/sym.h"
 #include "interp/tree.h"
 
 /* Leaves of one operand: a tree's items, or a single tensor. */
@@ -84,6 +86,31 @@ static tl_status decay_of(tl_eval *ev, tl_value decay, tl_value params,
             return TL_OK;
         }
     }
+    return TL_OK;
+}
+
+/* The learning rate may be a symbol; the other numbers decide what is
+ * compiled. */
+static tl_status read_all_but(tl_eval *ev, tl_value *args, int n, int rate)
+{
+    for (int i = 0; i < n; i++) {
+        if (i != rate) {
+            TL_TRY(tl_sym_read_deep(ev, &args[i]));
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status number_attr(tl_eval *ev, tl_value v, double *out)
+{
+    uint32_t host;
+
+    if (!tl_is_sym(v)) {
+        *out = v.f;
+        return TL_OK;
+    }
+    TL_TRY(tl_sym_host(ev, v, true, &host));
+    *out = tl_gbuild_attr(host);
     return TL_OK;
 }
 
@@ -180,7 +207,9 @@ tl_status tl_bi_sgd_update(tl_eval *ev, const tl_builtin *self,
 
     (void)self;
     tl_attrs_init(&u.at);
-    u.at.f[0] = args[3].f;
+    TL_TRY(read_all_but(ev, args, 7, 3));
+    u.decay = args[6];
+    TL_TRY(number_attr(ev, args[3], &u.at.f[0]));
     u.at.f[2] = args[4].f;
     u.at.flag = args[5].b;
     TL_TRY(check_operand(ev, args[0], args[1], "grads"));
@@ -206,7 +235,9 @@ tl_status tl_bi_adam_update(tl_eval *ev, const tl_builtin *self,
     tl_value three[3];
 
     tl_attrs_init(&u.at);
-    u.at.f[0] = args[5].f;
+    TL_TRY(read_all_but(ev, args, 10, 5));
+    u.decay = args[9];
+    TL_TRY(number_attr(ev, args[5], &u.at.f[0]));
     u.at.f[2] = args[6].f;
     u.at.f[3] = args[7].f;
     u.at.f[4] = args[8].f;

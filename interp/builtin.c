@@ -11,6 +11,7 @@
 #include "interp/builtin_fns.h"
 #include "interp/domain.h"
 #include "interp/signature.h"
+#include "interp/sym.h"
 #include "runtime/base/check.h"
 #include "runtime/base/mem.h"
 
@@ -313,6 +314,23 @@ static tl_status run(tl_eval *ev, const tl_builtin *b, tl_value *vals,
     return b->fn(ev, b, vals, out);
 }
 
+/* In a trace: what a function does not take as a symbol is read. */
+static tl_status read_symbols(tl_eval *ev, const tl_builtin *b,
+                              tl_value *self, tl_args *args)
+{
+    if (!tl_is_tracing(ev) || (b->effects & TL_FX_SYMBOLS) != 0) {
+        return TL_OK;
+    }
+    TL_TRY(tl_sym_read_deep(ev, self));
+    for (size_t i = 0; i < args->npos; i++) {
+        TL_TRY(tl_sym_read_deep(ev, &args->pos[i]));
+    }
+    for (size_t i = 0; i < args->nkw; i++) {
+        TL_TRY(tl_sym_read_deep(ev, &args->kw[i]));
+    }
+    return TL_OK;
+}
+
 tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b, tl_value self,
                           tl_args *args, tl_value *out)
 {
@@ -322,6 +340,9 @@ tl_status tl_builtin_call(tl_eval *ev, const tl_builtin *b, tl_value self,
     tl_status st = b->fn == tl_bi_none ? b->fn(ev, b, NULL, out)
                                        : signature_of(ev, b, &sig);
 
+    if (st == TL_OK) {
+        st = read_symbols(ev, b, &self, args);
+    }
     if (st != TL_OK) {
         tl_unref(self);
         return st;

@@ -36,7 +36,9 @@ enum tl_fx { /* the first three are bits of tl_effect as well */
     TL_FX_HOST = 4,    /* files, time, environment: asks domain->effect with
                           TL_HOST_IO; refused, the result is UNKNOWN */
     TL_FX_UNKNOWN = 8, /* takes UNKNOWN arguments as they are */
-    TL_FX_PRINT = 16   /* asks with TL_HOST_PRINT; refused, it is none */
+    TL_FX_PRINT = 16,  /* asks with TL_HOST_PRINT; refused, it is none */
+    TL_FX_SYMBOLS = 32 /* takes symbols as they are (sym.h); for others they
+                          are read */
 };
 
 typedef tl_status tl_builtin_fn(tl_eval *ev, const tl_builtin *self,

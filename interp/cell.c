@@ -9,6 +9,7 @@
 
 #include "interp/domain.h"
 #include "interp/free.h"
+#include "interp/sym.h"
 #include "runtime/base/mem.h"
 
 tl_status tl_cell_new(tl_cell **out, tl_cell_kind kind, tl_cell_hold hold,
@@ -142,7 +143,7 @@ static tl_status fit_tensor(tl_eval *ev, tl_cell *cell, tl_value *v)
 {
     tl_ttype type;
 
-    if (tl_is_number(*v)) {
+    if (tl_is_any_number(*v)) {
         TL_TRY(number_to_tensor(ev, cell, v));
     }
     if (!tl_is_tensor(*v)) {
@@ -177,12 +178,21 @@ static tl_status fit_host(tl_eval *ev, const tl_cell *cell, tl_value *v)
 {
     switch (cell->hold) {
     case TL_HOLD_INT:
-        return v->tag == TL_V_INT ? TL_OK
+        return tl_number_tag(*v) == TL_V_INT ? TL_OK
                                   : wrong_host(ev, cell, "an int", *v);
     case TL_HOLD_BOOL:
-        return v->tag == TL_V_BOOL ? TL_OK
+        return tl_number_tag(*v) == TL_V_BOOL ? TL_OK
                                    : wrong_host(ev, cell, "a bool", *v);
     default:
+        if (tl_is_sym(*v) && tl_number_tag(*v) != TL_V_BOOL) {
+            tl_value old = *v;
+            tl_status st = tl_sym_to_float(ev, old, v);
+
+            if (st == TL_OK) {
+                tl_unref(old);
+            }
+            return st;
+        }
         if (v->tag != TL_V_INT && v->tag != TL_V_FLOAT) {
             return wrong_host(ev, cell, "a float", *v);
         }

@@ -11,6 +11,7 @@
 #include "interp/dict.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
+#include "interp/sym.h"
 
 /* What the walk carries. */
 typedef struct check {
@@ -134,10 +135,22 @@ static tl_value *dim_slot(tl_eval *ev, const tl_ast *e)
     return &ev->frame->slots[TL_AST(name, e)->ref.index];
 }
 
-/* A size as the evaluator's int: a number, or UNKNOWN for a symbol. */
-static tl_value dim_value(tl_dim d)
+/* A size that is a symbol, or compared with one: equal now, and a condition of
+ * what is traced. */
+static tl_status check_symbol(check *c, const tl_ast *e, tl_value want,
+                              tl_dim size, int axis)
 {
-    return tl_dim_is_num(d) ? tl_int_value(tl_dim_value(d)) : tl_unknown();
+    tl_infer *infer = tl_eval_infer(c->ev);
+    char why[200];
+    tl_dim d;
+
+    TL_TRY(tl_value_dim(c->ev, want, &d));
+    if (infer->guard == NULL || tl_infer_equal(infer, d, size) == TL_OK) {
+        return TL_OK;
+    }
+    snprintf(why, sizeof(why), "axis %d is not %s", axis,
+             source_text(c->ev, e->span).s);
+    return mismatch(c, TL_E0312, why);
 }
 
 static tl_status check_dim(check *c, const tl_ast *e, tl_dim size, int axis)
@@ -150,7 +163,7 @@ static tl_status check_dim(check *c, const tl_ast *e, tl_dim size, int axis)
     }
     if (slot != NULL && slot->tag == TL_V_EMPTY) {
         if (c->steps & TL_CHECK_BIND) {
-            *slot = dim_value(size);
+            return tl_dim_value_of(c->ev, size, slot);
         }
         return TL_OK;
     }
@@ -158,6 +171,13 @@ static tl_status check_dim(check *c, const tl_ast *e, tl_dim size, int axis)
         return TL_OK;
     }
     TL_TRY(peek(c->ev, e, &want));
+    if (tl_number_tag(want) == TL_V_INT &&
+        (tl_is_sym(want) || !tl_dim_is_num(size))) {
+        tl_status st = check_symbol(c, e, want, size, axis);
+
+        tl_unref(want);
+        return st;
+    }
     if (want.tag != TL_V_INT) {
         bool open = want.tag == TL_V_UNKNOWN || want.tag == TL_V_EMPTY;
         tl_status st = TL_OK;
@@ -181,6 +201,21 @@ static tl_status check_dim(check *c, const tl_ast *e, tl_dim size, int axis)
     return mismatch(c, TL_E0312, why);
 }
 
+/* Is the size `d` what a name of a pack was bound to? */
+static bool same_size(tl_eval *ev, tl_value bound, tl_dim d)
+{
+    tl_infer *infer = tl_eval_infer(ev);
+    tl_dim n;
+
+    if (infer->guard == NULL) {
+        return bound.tag != TL_V_INT || !tl_dim_is_num(d) ||
+               bound.i == tl_dim_value(d);
+    }
+    return tl_number_tag(bound) != TL_V_INT ||
+           (tl_value_dim(ev, bound, &n) == TL_OK &&
+            tl_infer_equal(infer, n, d) == TL_OK);
+}
+
 /* `*S`: bind the pack to these sizes or compare. */
 static tl_status check_pack(check *c, const tl_ast_dim_pack *p,
                             const tl_dim *dim, int n)
@@ -193,7 +228,12 @@ static tl_status check_pack(check *c, const tl_ast_dim_pack *p,
     }
     if (slot->tag == TL_V_EMPTY) {
         for (int i = 0; i < n; i++) {
-            items[i] = dim_value(dim[i]);
+            tl_status st = tl_dim_value_of(c->ev, dim[i], &items[i]);
+
+            if (st != TL_OK) {
+                tl_unref_all(items, (size_t)i);
+                return st;
+            }
         }
         return tl_seq_new_take(slot, TL_V_TUPLE, items, (size_t)n,
                                c->ev->diag);
@@ -201,10 +241,7 @@ static tl_status check_pack(check *c, const tl_ast_dim_pack *p,
     bool same = slot->tag == TL_V_TUPLE && slot->seq->len == (size_t)n;
 
     for (int i = 0; same && i < n; i++) {
-        tl_value w = slot->seq->items[i];
-
-        same = w.tag != TL_V_INT || !tl_dim_is_num(dim[i]) ||
-               w.i == tl_dim_value(dim[i]);
+        same = same_size(c->ev, slot->seq->items[i], dim[i]);
     }
     return same ? TL_OK : mismatch(c, TL_E0312, "the packs differ");
 }
@@ -279,8 +316,8 @@ static tl_status check_tensor(check *c, const tl_ast_type_tensor *t,
     tl_ttype type;
     tl_dtype want = TL_f32;
 
-    if (tl_is_number(*v) && !t->any && t->dims.len == 0 &&
-        (v->tag != TL_V_FLOAT || strcmp(t->dtype->text, "real") == 0 ||
+    if (tl_is_any_number(*v) && !t->any && t->dims.len == 0 &&
+        (tl_number_tag(*v) != TL_V_FLOAT || strcmp(t->dtype->text, "real") == 0 ||
          t->dtype->text[0] == 'f' || t->dtype->text[0] == 'b')) {
         /* a host number is weak: it becomes a scalar of the dtype */
         tl_attrs at;
@@ -401,7 +438,7 @@ static tl_status check_basic(check *c, const tl_ast_type_name *t, size_t row,
                              tl_value *v)
 {
     tl_tag tag = named_types[row].tag;
-    bool ok = v->tag == tag;
+    bool ok = tl_number_tag(*v) == tag;
     tl_status st;
 
     switch (named_types[row].what) {
@@ -409,6 +446,14 @@ static tl_status check_basic(check *c, const tl_ast_type_name *t, size_t row,
         if (v->tag == TL_V_INT) {
             *v = tl_float_value((double)v->i);
             return TL_OK;
+        }
+        if (tl_is_sym(*v) && tl_number_tag(*v) == TL_V_INT) {
+            tl_value old = *v;
+
+            *v = tl_empty();
+            st = tl_sym_to_float(c->ev, old, v);
+            tl_unref(old);
+            return st;
         }
         break;
     case NAMED_TENSOR:

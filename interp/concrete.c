@@ -3,6 +3,7 @@
 
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
+#include "runtime/autograd/backward.h"
 #include "runtime/base/mem.h"
 
 static tl_infer *concrete_infer(tl_eval *ev)
@@ -155,6 +156,62 @@ static tl_status concrete_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
     return TL_OK;
 }
 
+/* ---- tapes -------------------------------------------------------------- */
+
+static tl_status concrete_tape_open(tl_eval *ev, tl_gradblk *b)
+{
+    return tl_grad_open(ev->rt, &b->tape);
+}
+
+static void concrete_tape_close(tl_eval *ev, tl_gradblk *b)
+{
+    if (b->tape != NULL) {
+        tl_grad_close(ev->rt, b->tape);
+    }
+}
+
+static tl_status concrete_leaf(tl_eval *ev, tl_gradblk *b, tl_value v,
+                               tl_value *out)
+{
+    tl_tensor *leaf;
+
+    TL_TRY(tl_grad_leaf(ev->rt, b->tape, v.tensor, &leaf));
+    *out = tl_tensor_value_take(leaf);
+    return TL_OK;
+}
+
+static tl_status concrete_backward(tl_eval *ev, tl_gradblk *b, tl_value loss,
+                                   tl_value seed, const tl_value *leaves,
+                                   size_t n, tl_value *grads, bool *reached)
+{
+    tl_tensor **t = tl_calloc(2 * n + 1, sizeof(*t)), **g = t + n;
+    tl_status st;
+
+    if (t == NULL) {
+        return tl_fail_memory(ev->diag, "gradients", 2 * n * sizeof(*t));
+    }
+    for (size_t i = 0; i < n; i++) {
+        t[i] = leaves[i].tensor;
+    }
+    st = tl_grad_backward(ev->rt, b->tape, loss.tensor,
+                          seed.tag == TL_V_TENSOR ? seed.tensor : NULL, t,
+                          (int)n, g, reached);
+    for (size_t i = 0; i < n && st == TL_OK; i++) {
+        grads[i] = tl_tensor_value_take(g[i]);
+    }
+    tl_free(t);
+    return st;
+}
+
+static tl_status concrete_stop(tl_eval *ev, tl_value v, tl_value *out)
+{
+    tl_tensor *t;
+
+    TL_TRY(tl_tensor_alias(&t, v.tensor, ev->diag));
+    *out = tl_tensor_value_take(t);
+    return TL_OK;
+}
+
 const tl_domain tl_domain_concrete = {
     .name = "concrete",
     .has_data = true,
@@ -170,7 +227,13 @@ const tl_domain tl_domain_concrete = {
     .effect = concrete_effect,
     .cell_get = concrete_cell_get,
     .cell_set = concrete_cell_set,
-    .grad_enter = tl_grad_enter_concrete,
-    .grad_leave = tl_grad_leave_concrete,
-    .grad_abandon = tl_grad_abandon_concrete,
+    .tape_open = concrete_tape_open,
+    .tape_close = concrete_tape_close,
+    .leaf = concrete_leaf,
+    .backward = concrete_backward,
+    .stop = concrete_stop,
+    .cell_plain = tl_cell_value,
+    .grad_enter = tl_grad_enter_taped,
+    .grad_leave = tl_grad_leave_taped,
+    .grad_abandon = tl_grad_abandon_taped,
 };

@@ -5,6 +5,7 @@
 
 #include "interp/builtin.h"
 #include "interp/container.h"
+#include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/free.h"
 #include "runtime/base/mem.h"
@@ -50,6 +51,9 @@ static tl_status enter_mode(tl_eval *ev, const tl_context *c, tl_value *state)
         }
     }
     for (size_t i = 0; i < n && st == TL_OK; i++) {
+        if (ev->domain->saw_mode != NULL) {
+            ev->domain->saw_mode(ev, mods[i]);
+        }
         mods[i]->forced = c->eval ? 1 : 2;
     }
     tl_free(mods);

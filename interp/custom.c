@@ -6,6 +6,7 @@
  * and the results by the rule again (LANGUAGE.md 6). */
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
+#include "interp/trace.h"
 #include "runtime/base/mem.h"
 
 /* What a custom entry keeps: the call, and the slots that the clause reads. */
@@ -17,8 +18,8 @@ typedef struct rule {
     tl_fn *closure;  /* counted */
     tl_module *self; /* counted */
     tl_value *saved; /* fn->nsaved values */
-    tl_tensor *outs[TL_MAX_OUTPUTS]; /* stubs: types of the results */
-    tl_tensor *ins[TL_INLINE_ARGS];  /* stubs: types of the parameters */
+    tl_ttype outs[TL_MAX_OUTPUTS]; /* of the float results */
+    tl_ttype ins[TL_INLINE_ARGS];  /* of the float tensor parameters */
     int nout, nin;
     tl_span span;
 } rule;
@@ -34,12 +35,6 @@ static void rule_unref(void *data)
         tl_unref_all(r->saved, r->fn->nsaved);
     }
     tl_free(r->saved);
-    for (int i = 0; i < r->nout; i++) {
-        tl_tensor_unref(r->outs[i]);
-    }
-    for (int i = 0; i < r->nin; i++) {
-        tl_tensor_unref(r->ins[i]);
-    }
     if (r->closure != NULL) {
         tl_unref(tl_obj_value_take(r->closure));
     }
@@ -137,43 +132,34 @@ static tl_status check_gradient(tl_eval *ev, const tl_funcdef *fn, int i,
                       tl_value_type_str(g).s, tl_ttype_str(want).s);
 }
 
-/* Upstream gradients as values; zeros where nothing flows. */
-static tl_status upstream(tl_eval *ev, const rule *r, tl_tensor *const *g,
-                          tl_value *out)
+/* Zeros for the upstream gradients that are EMPTY: nothing flows there. */
+static tl_status fill_upstream(tl_eval *ev, const rule *r, tl_value *dys)
 {
     for (int i = 0; i < r->nout; i++) {
-        tl_attrs at;
-
-        if (g[i] != NULL) {
-            out[i] = tl_tensor_value_take(tl_tensor_ref(g[i]));
-            continue;
+        if (dys[i].tag == TL_V_EMPTY) {
+            TL_TRY(tl_zeros(ev, &r->outs[i], &dys[i]));
         }
-        tl_attrs_init(&at);
-        at.dtype = (uint8_t)r->outs[i]->dtype;
-        at.ndims = (uint16_t)r->outs[i]->rank;
-        for (int k = 0; k < r->outs[i]->rank; k++) {
-            at.dims[k] = tl_dim_num(r->outs[i]->size[k]);
-        }
-        TL_TRY(tl_eval_op(ev, TL_OP_full, NULL, 0, &at, &out[i]));
     }
     return TL_OK;
 }
 
-/* Called by the reverse pass. */
-static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
-                               tl_tensor **dx, int nin, tl_diag *diag)
+static tl_status check_gradients(tl_eval *ev, const rule *r,
+                                 const tl_value *grads)
 {
-    rule *r = data;
+    for (int i = 0; i < r->nin; i++) {
+        TL_TRY(check_gradient(ev, r->fn, i, grads[i], &r->ins[i]));
+    }
+    return TL_OK;
+}
+
+/* The clause in a frame of the call; dys[] (taken) become grads[]. */
+static tl_status run_rule(rule *r, tl_value *dys, tl_value *grads)
+{
     tl_eval *ev = r->ev;
-    tl_value dys[TL_MAX_OUTPUTS], grads[TL_INLINE_ARGS];
+    const tl_funcdef *around = ev->rule;
     tl_frame frame;
     tl_status st;
 
-    (void)diag;
-    TL_CHECK(nout == r->nout && nin == r->nin);
-    for (int i = 0; i < TL_MAX_OUTPUTS; i++) {
-        dys[i] = tl_empty();
-    }
     for (int i = 0; i < TL_INLINE_ARGS; i++) {
         grads[i] = tl_empty();
     }
@@ -183,34 +169,72 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
         tl_drop(&frame.slots[r->fn->saved[i]]);
         frame.slots[r->fn->saved[i]] = tl_ref(r->saved[i]);
     }
-    const tl_funcdef *around = ev->rule;
-
     ev->rule = r->fn;
     ev->no_check++;
-    st = upstream(ev, r, g, dys);
+    st = fill_upstream(ev, r, dys);
     if (st == TL_OK) {
-        st = run_clause(ev, r->fn, dys, nout, grads, nin);
+        st = run_clause(ev, r->fn, dys, r->nout, grads, r->nin);
     }
-    for (int i = 0; i < nin && st == TL_OK; i++) {
-        tl_ttype want;
-
-        tl_tensor_type(r->ins[i], &want);
-        st = check_gradient(ev, r->fn, i, grads[i], &want);
+    if (st == TL_OK) {
+        st = check_gradients(ev, r, grads);
     }
     ev->no_check--;
     ev->rule = around;
     if (st != TL_OK) {
         tl_note_frame(ev, &frame);
+        tl_unref_all(grads, (size_t)r->nin);
     }
     tl_frame_pop(ev, &frame);
-    for (int i = 0; i < nin; i++) {
-        if (st == TL_OK) {
-            dx[i] = grads[i].tensor; /* takes the reference */
-        } else {
-            tl_unref(grads[i]);
+    return st;
+}
+
+/* Called by the reverse pass on data. */
+static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
+                               tl_tensor **dx, int nin, tl_diag *diag)
+{
+    rule *r = data;
+    tl_value dys[TL_MAX_OUTPUTS], grads[TL_INLINE_ARGS];
+
+    (void)diag;
+    TL_CHECK(nout == r->nout && nin == r->nin);
+    for (int i = 0; i < nout; i++) {
+        dys[i] = g[i] != NULL ? tl_tensor_value_take(tl_tensor_ref(g[i]))
+                              : tl_empty();
+    }
+    tl_status st = run_rule(r, dys, grads);
+
+    for (int i = 0; i < nin && st == TL_OK; i++) {
+        dx[i] = grads[i].tensor; /* takes the reference */
+    }
+    tl_unref_all(dys, (size_t)nout);
+    return st;
+}
+
+/* Called by the reverse pass on a graph. */
+static tl_status rule_gradient_graph(void *data, tl_gbuild *b,
+                                     const tl_gval *g, uint32_t nout,
+                                     tl_gval *dx, uint32_t nin)
+{
+    rule *r = data;
+    tl_value dys[TL_MAX_OUTPUTS] = {{0}}, grads[TL_INLINE_ARGS];
+    tl_status st = TL_OK;
+
+    (void)b;
+    for (uint32_t i = 0; i < nout && st == TL_OK; i++) {
+        if (g[i] != 0) {
+            st = tl_trace_node(r->ev, g[i], &dys[i]);
         }
     }
-    tl_unref_all(dys, (size_t)r->nout);
+    if (st == TL_OK) {
+        st = run_rule(r, dys, grads);
+    }
+    if (st == TL_OK) {
+        for (uint32_t i = 0; i < nin && st == TL_OK; i++) {
+            st = tl_trace_value(r->ev, grads[i], &dx[i]);
+        }
+        tl_unref_all(grads, nin);
+    }
+    tl_unref_all(dys, nout);
     return st;
 }
 
@@ -288,7 +312,7 @@ static tl_status make_rule(tl_eval *ev, const tl_funcdef *fn,
         r->saved[i] = tl_ref(f->slots[fn->saved[i]]);
     }
     for (int i = 0; i < nin && st == TL_OK; i++) {
-        st = tl_tensor_stub(&r->ins[i], ins[i].tensor, ev->diag);
+        st = tl_eval_type(ev, ins[i], &r->ins[i]);
         r->nin += st == TL_OK;
     }
     if (st != TL_OK) {
@@ -299,100 +323,153 @@ static tl_status make_rule(tl_eval *ev, const tl_funcdef *fn,
     return TL_OK;
 }
 
-/* Results get headers of their own, which the entries define. */
-static tl_status alias_results(tl_eval *ev, tl_value v, rule *r,
-                               tl_tensor **outs, tl_value *res)
+/* The float results of the call, in order; E0513 if there are too many. */
+static tl_status float_results(tl_eval *ev, rule *r, tl_value *items,
+                               size_t n, tl_value **floats)
 {
-    bool tuple = v.tag == TL_V_TUPLE;
-    size_t n = tuple ? v.seq->len : 1;
-    tl_value items[TL_INLINE_ARGS];
-
-    if (n > TL_INLINE_ARGS) {
-        return tl_fail_at(ev->diag, TL_E0513, r->fn->backward->span,
-                          "more than %d results", TL_INLINE_ARGS);
-    }
     for (size_t i = 0; i < n; i++) {
-        tl_value item = tuple ? v.seq->items[i] : v;
-        tl_status st = TL_OK;
-        tl_tensor *t = NULL;
-
-        items[i] = tl_ref(item);
-        if (!tl_is_float_tensor(item)) {
+        if (!tl_is_float_tensor(items[i])) {
             continue;
         }
         if (r->nout == TL_MAX_OUTPUTS) {
-            st = tl_fail_at(ev->diag, TL_E0513, r->fn->backward->span,
-                            "more than %d float results", TL_MAX_OUTPUTS);
+            return tl_fail_at(ev->diag, TL_E0513, r->fn->backward->span,
+                              "more than %d float results", TL_MAX_OUTPUTS);
         }
-        if (st == TL_OK) {
-            st = tl_tensor_alias(&t, item.tensor, ev->diag);
-        }
-        if (st == TL_OK) {
-            tl_drop(&items[i]);
-            items[i] = tl_tensor_value_take(t);
-            outs[r->nout] = t;
-            st = tl_tensor_stub(&r->outs[r->nout], t, ev->diag);
-            r->nout += st == TL_OK;
-        }
-        if (st != TL_OK) {
-            tl_unref_all(items, i + 1);
-            return st;
-        }
+        TL_TRY(tl_eval_type(ev, items[i], &r->outs[r->nout]));
+        floats[r->nout++] = &items[i];
     }
-    if (!tuple) {
-        *res = items[0];
-        return TL_OK;
-    }
-    return tl_seq_new_take(res, TL_V_TUPLE, items, n, ev->diag);
+    return TL_OK;
 }
 
-/* The same entry on every open tape. */
+/* On data: results get headers of their own, which an entry on every open
+ * tape defines. */
 static tl_status record(tl_eval *ev, rule *r, const tl_value *ins,
-                        tl_tensor *const *outs)
+                        tl_value **floats)
 {
-    tl_tensor *in[TL_INLINE_ARGS];
+    tl_tensor *in[TL_INLINE_ARGS], *out[TL_MAX_OUTPUTS];
 
     for (int i = 0; i < r->nin; i++) {
         in[i] = ins[i].tensor;
     }
+    for (int i = 0; i < r->nout; i++) {
+        TL_TRY(tl_tensor_alias(&out[i], floats[i]->tensor, ev->diag));
+        tl_drop(floats[i]);
+        *floats[i] = tl_tensor_value_take(out[i]);
+    }
     for (tl_tape *t = ev->rt->tape; t != NULL; t = t->outer) {
         r->refs++;
-        TL_TRY(tl_tape_record_custom(t, in, r->nin, outs, r->nout,
+        TL_TRY(tl_tape_record_custom(t, in, r->nin, out, r->nout,
                                      rule_gradient, r, rule_unref, r->span,
                                      ev->diag));
     }
     return TL_OK;
 }
 
+/* On a graph. */
+static tl_status record_graph(tl_eval *ev, rule *r, const tl_value *ins,
+                              tl_value **floats)
+{
+    tl_gval in[TL_INLINE_ARGS], v[TL_MAX_OUTPUTS], out[TL_MAX_OUTPUTS];
+
+    for (int i = 0; i < r->nin; i++) {
+        TL_TRY(tl_trace_value(ev, ins[i], &in[i]));
+    }
+    for (int i = 0; i < r->nout; i++) {
+        TL_TRY(tl_trace_value(ev, *floats[i], &v[i]));
+    }
+    r->refs++;
+    TL_TRY(tl_gbuild_custom(&tl_trace_of(ev)->b, in, (uint32_t)r->nin, v,
+                            (uint32_t)r->nout, rule_gradient_graph, r,
+                            rule_unref, out));
+    for (int i = 0; i < r->nout; i++) {
+        tl_drop(floats[i]);
+        TL_TRY(tl_trace_node(ev, out[i], floats[i]));
+    }
+    return TL_OK;
+}
+
+/* Record the call whose results are `v`; *out gets them. */
+static tl_status record_call(tl_eval *ev, rule *r, const tl_value *ins,
+                             tl_value v, tl_value *out)
+{
+    bool tuple = v.tag == TL_V_TUPLE;
+    size_t n = tuple ? v.seq->len : 1;
+    tl_value items[TL_INLINE_ARGS], *floats[TL_MAX_OUTPUTS];
+    tl_status st;
+
+    if (n > TL_INLINE_ARGS) {
+        return tl_fail_at(ev->diag, TL_E0513, r->fn->backward->span,
+                          "more than %d results", TL_INLINE_ARGS);
+    }
+    for (size_t i = 0; i < n; i++) {
+        items[i] = tl_ref(tuple ? v.seq->items[i] : v);
+    }
+    st = float_results(ev, r, items, n, floats);
+    if (st == TL_OK) {
+        st = ev->domain->has_data ? record(ev, r, ins, floats)
+                                  : record_graph(ev, r, ins, floats);
+    }
+    if (st != TL_OK) {
+        tl_unref_all(items, n);
+        return st;
+    }
+    if (!tuple) {
+        *out = items[0];
+        return TL_OK;
+    }
+    return tl_seq_new_take(out, TL_V_TUPLE, items, n, ev->diag);
+}
+
+/* The body, unseen by the innermost tape. */
+static tl_status run_unseen(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
+{
+    tl_status st;
+
+    if (ev->domain->has_data) {
+        tl_tape *inner = ev->rt->tape;
+
+        ev->rt->tape = inner->outer;
+        st = tl_run_function(ev, fn, out);
+        ev->rt->tape = inner;
+    } else {
+        tl_gbuild *b = &tl_trace_of(ev)->b;
+        uint64_t visible = b->visible;
+
+        b->visible &= ~b->innermost;
+        st = tl_run_function(ev, fn, out);
+        b->visible = visible;
+    }
+    return st;
+}
+
 static tl_status call_recorded(tl_eval *ev, const tl_funcdef *fn,
                                const tl_value *ins, int nin, tl_value *out)
 {
-    tl_tape *inner = ev->rt->tape;
     tl_value v = tl_empty();
-    tl_tensor *outs[TL_MAX_OUTPUTS];
     rule *r = NULL;
+    tl_status st = run_unseen(ev, fn, &v);
 
-    ev->rt->tape = inner->outer;
-    tl_status st = tl_run_function(ev, fn, &v);
-
-    ev->rt->tape = inner;
     if (st == TL_OK) {
         st = make_rule(ev, fn, ins, nin, &r);
     }
     if (st == TL_OK) {
-        st = alias_results(ev, v, r, outs, out);
-    }
-    if (st == TL_OK) {
-        st = record(ev, r, ins, outs);
-        if (st != TL_OK) {
-            tl_drop(out);
-        }
+        st = record_call(ev, r, ins, v, out);
     }
     if (r != NULL) {
         rule_unref(r);
     }
     tl_unref(v);
     return st;
+}
+
+/* Does an open tape record what runs now? */
+static bool is_recorded(tl_eval *ev)
+{
+    if (ev->rt->no_grad > 0) {
+        return false;
+    }
+    return ev->domain->has_data ? ev->rt->tape != NULL
+                                : tl_trace_of(ev)->b.visible != 0;
 }
 
 /* Without data: the body, then the clause, to see that its types fit. */
@@ -446,9 +523,9 @@ tl_status tl_call_custom(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
     tl_status st;
 
     ev->rule = fn;
-    if (!ev->domain->has_data) {
+    if (ev->domain->backward == NULL) {
         st = call_checked(ev, fn, ins, nin, out);
-    } else if (ev->rt->tape == NULL || ev->rt->no_grad > 0) {
+    } else if (!is_recorded(ev)) {
         st = tl_run_function(ev, fn, out);
     } else {
         st = call_recorded(ev, fn, ins, nin, out);

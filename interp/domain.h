@@ -70,6 +70,29 @@ struct tl_domain {
     tl_status (*cell_get)(tl_eval *ev, tl_cell *cell, tl_value *out);
     tl_status (*cell_set)(tl_eval *ev, tl_cell *cell, tl_value v);
 
+    /* What slot `index` of a namespace holds; NULL: read it. */
+    tl_status (*global)(tl_eval *ev, tl_namespace *ns, uint32_t index,
+                        tl_value *out);
+
+    /* The forced mode of this module has been looked at, or will be changed;
+     * NULL: nobody wants to know. */
+    void (*saw_mode)(tl_eval *ev, tl_module *module);
+
+    /* Tapes; NULL in a domain that has types only.  A leaf of an open block;
+     * gradients of `loss` with upstream `seed` (EMPTY: 1) when the tape has
+     * been closed; a value that every tape takes for a constant. */
+    tl_status (*tape_open)(tl_eval *ev, tl_gradblk *block);
+    void (*tape_close)(tl_eval *ev, tl_gradblk *block);
+    tl_status (*leaf)(tl_eval *ev, tl_gradblk *block, tl_value v,
+                      tl_value *out);
+    tl_status (*backward)(tl_eval *ev, tl_gradblk *block, tl_value loss,
+                          tl_value seed, const tl_value *leaves, size_t n,
+                          tl_value *grads, bool *reached);
+    tl_status (*stop)(tl_eval *ev, tl_value v, tl_value *out);
+
+    /* The value of a cell without the leaves of open blocks. */
+    tl_status (*cell_plain)(tl_eval *ev, tl_cell *cell, tl_value *out);
+
     /* Enter and leave a grad block; leave gives one gradient for each leaf of
      * each target, in order, and the finite flag of a scaled block.  abandon
      * ends an entered block that failed or was left. */
@@ -81,5 +104,12 @@ struct tl_domain {
 
 extern const tl_domain tl_domain_concrete;
 extern const tl_domain tl_domain_shape;
+extern const tl_domain tl_domain_graph;
+
+/* Is a function being traced? */
+static inline bool tl_is_tracing(const tl_eval *ev)
+{
+    return ev->domain == &tl_domain_graph;
+}
 
 #endif

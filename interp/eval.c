@@ -1,6 +1,7 @@
 /* eval.c - contexts, namespaces, and running units of text. */
 #define _GNU_SOURCE
 #include "interp/eval.h"
+#include "interp/compiled.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ static void forget_imports(tl_eval *ev, const tl_namespace *keep)
 void tl_eval_reset(tl_eval *ev, tl_namespace *keep)
 {
     tl_drop(&ev->ret);
+    tl_compiler_clear(ev->compiler);
     forget_imports(ev, keep);
     for (tl_namespace *ns = ev->all_ns; ns != keep; ns = ns->next) {
         tl_unref_all(ns->slots, ns->nslots);
@@ -101,6 +103,8 @@ void tl_eval_reset(tl_eval *ev, tl_namespace *keep)
 void tl_eval_fini(tl_eval *ev)
 {
     tl_eval_reset(ev, NULL);
+    tl_compiler_free(ev->compiler);
+    ev->compiler = NULL;
     tl_map_fini(&ev->imports);
     tl_shape_cache_fini(ev);
     tl_slots_fini(ev);

@@ -91,7 +91,9 @@ struct tl_eval {
         uint64_t seed, key;
         uint32_t sub;
     } init_key;
-    bool compile_off; /* --compile=off, or what follows has been said */
+    bool compile_off;     /* --compile=off */
+    bool suppress_errors; /* what cannot be compiled runs interpreted */
+    struct tl_compiler *compiler; /* owned; NULL until used */
     bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
     char *stack_limit; /* lowest address that evaluation may reach */
     uint64_t next_serial; /* of module instances */

@@ -1,5 +1,6 @@
 /* eval_call.c - calls: arguments, dispatch on the callee, running code. */
 #include "interp/builtin_fns.h"
+#include "interp/compiled.h"
 #include "interp/container.h"
 #include "interp/dict.h"
 #include "interp/domain.h"
@@ -431,27 +432,22 @@ static tl_status run_marked(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
     return st;
 }
 
-/* Nothing falls back silently: say once that marks have no effect. */
-static void warn_interpreted(tl_eval *ev, const tl_funcdef *fn)
-{
-    tl_warn(ev->diag, TL_W0601, fn->node->span,
-            "`%s` is marked @compile, but this build has no compiler: it runs "
-            "interpreted",
-            fn->name != NULL ? fn->name->text : "fn");
-    tl_diag_help(ev->diag, "--compile=off says that this is meant");
-    ev->compile_off = true;
-}
-
 tl_status tl_call_code(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
                        tl_fn *closure, tl_module *self, tl_args *args,
                        tl_value *out)
 {
     tl_frame frame;
 
-    if (fn->marks.compile && !ev->compile_off && ev->domain->has_data) {
-        warn_interpreted(ev, fn);
-    }
     if (ev->domain->has_data && ev->no_check == 0) {
+        bool done = false;
+
+        if (fn->marks.compile && !ev->compile_off) {
+            TL_TRY(tl_compiled_call(ev, fn, ns, closure, self, args, out,
+                                    &done));
+        }
+        if (done) {
+            return TL_OK;
+        }
         TL_TRY(tl_shape_check_call(ev, fn, ns, closure, self, args));
     }
     TL_TRY(tl_frame_push(ev, &frame, fn, ns, closure, self, args->span));

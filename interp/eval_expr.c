@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
+#include "interp/sym.h"
 #include "runtime/base/mem.h"
 
 static tl_status unset(tl_eval *ev, const tl_ast_name *n)
@@ -60,6 +61,10 @@ static tl_status eval_global(tl_eval *ev, const tl_ast_name *n, tl_value *out)
 
     if (n->ref.index >= ns->nslots) {
         return unset(ev, n);
+    }
+    if (ev->domain->global != NULL) {
+        TL_TRY(ev->domain->global(ev, ns, n->ref.index, out));
+        return out->tag != TL_V_EMPTY ? TL_OK : unset(ev, n);
     }
     return read_slot(ev, &ns->slots[n->ref.index], false, n, out);
 }
@@ -111,6 +116,7 @@ static tl_status fstring_part(tl_eval *ev, const tl_ast_fpart *p, tl_buf *buf,
     if (p->spec.len > 0) {
         TL_GOTO(st, fstring_parts(ev, &p->spec, &spec, unknown));
     }
+    TL_GOTO(st, tl_sym_read_deep(ev, &v));
     if (v.tag == TL_V_UNKNOWN || v.tag == TL_V_NODE) {
         *unknown = true;
     } else if (p->spec.len > 0) {

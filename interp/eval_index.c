@@ -8,6 +8,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
+#include "interp/sym.h"
 #include "runtime/base/size.h"
 #include "runtime/op/view.h"
 
@@ -52,6 +53,38 @@ static int consumed(tl_value sub)
     return tl_is_tensor(sub) && is_mask(sub) ? mask_rank(sub) : 1;
 }
 
+/* The element at `i` of the next axis, which is dropped. */
+static void plan_element(plan *p, tl_dim i)
+{
+    p->slice.dims[3 * p->rank] = i;
+    p->slice.dims[3 * p->rank + 1] = tl_dim_num(1);
+    p->slice.dims[3 * p->rank + 2] = tl_dim_num(1);
+    p->sliced = true;
+    p->drop |= (uint16_t)(1u << p->rank);
+    p->order[p->norder++] = p->rank++;
+}
+
+/* x[i] where index or size is a symbol: within the axis, which becomes a
+ * condition.  `hint` is the index now. */
+static tl_status plan_symbol(tl_eval *ev, plan *p, tl_dim i, int64_t hint)
+{
+    tl_infer *infer = tl_eval_infer(ev);
+    tl_dim n = p->type.shape.dim[p->rank], last;
+
+    if (hint < 0) {
+        TL_TRY(tl_dim_add(infer->dims, n, i, &i, ev->diag));
+    }
+    TL_TRY(tl_dim_sub(infer->dims, n, tl_dim_num(1), &last, ev->diag));
+    if (tl_infer_le(infer, tl_dim_num(0), i) != TL_OK ||
+        tl_infer_le(infer, i, last) != TL_OK) {
+        return tl_fail(ev->diag, TL_E0405,
+                       "index %lld is outside axis %d of %s",
+                       (long long)hint, p->rank, tl_ttype_str(&p->type).s);
+    }
+    plan_element(p, i);
+    return TL_OK;
+}
+
 static tl_status plan_int(tl_eval *ev, plan *p, int64_t i)
 {
     tl_dim n = p->type.shape.dim[p->rank];
@@ -64,15 +97,12 @@ static tl_status plan_int(tl_eval *ev, plan *p, int64_t i)
                            "index %lld is outside axis %d of %s",
                            (long long)i, p->rank, tl_ttype_str(&p->type).s);
         }
+    } else if (tl_eval_infer(ev)->guard_le != NULL) {
+        return plan_symbol(ev, p, tl_dim_num(i), i);
     } else if (at < 0) {
         at = 0; /* a size that is not known: the type is the same */
     }
-    p->slice.dims[3 * p->rank] = tl_dim_num(at);
-    p->slice.dims[3 * p->rank + 1] = tl_dim_num(1);
-    p->slice.dims[3 * p->rank + 2] = tl_dim_num(1);
-    p->sliced = true;
-    p->drop |= (uint16_t)(1u << p->rank);
-    p->order[p->norder++] = p->rank++;
+    plan_element(p, tl_dim_num(at));
     return TL_OK;
 }
 
@@ -80,6 +110,10 @@ static tl_status slice_bound(tl_eval *ev, tl_value v, bool *has, tl_dim *out)
 {
     *has = v.tag != TL_V_NONE;
     if (!*has) {
+        return TL_OK;
+    }
+    if (tl_is_sym(v) && tl_number_tag(v) == TL_V_INT) {
+        *out = v.sym->dim;
         return TL_OK;
     }
     if (v.tag != TL_V_INT) {
@@ -108,6 +142,10 @@ static tl_status plan_slice(tl_eval *ev, plan *p, const tl_slice *s)
     TL_TRY(slice_bound(ev, s->start, &a.has_start, &a.start));
     TL_TRY(slice_bound(ev, s->stop, &a.has_stop, &a.stop));
     TL_TRY(slice_bound(ev, s->step, &has_step, &step));
+    if (has_step && !tl_dim_is_num(step)) {
+        TL_TRY(tl_eval_infer(ev)->pin(tl_eval_infer(ev)->guard_arg, step,
+                                      &step));
+    }
     if (has_step) {
         a.step = tl_dim_value(step);
     }
@@ -208,6 +246,12 @@ static tl_status plan_sub(tl_eval *ev, plan *p, tl_value sub, int ellipsis)
     switch (sub.tag) {
     case TL_V_INT:
         return plan_int(ev, p, sub.i);
+    case TL_V_SYM:
+        if (tl_number_tag(sub) == TL_V_INT) {
+            return plan_symbol(ev, p, sub.sym->dim, sub.sym->hint.i);
+        }
+        return tl_fail(ev->diag, TL_E0210, "an index must be an int, got %s",
+                       tl_value_type_str(sub).s);
     case TL_V_SLICE:
         return plan_slice(ev, p, sub.slice);
     case TL_V_TENSOR:
@@ -228,10 +272,10 @@ static tl_status ints_to_tensors(tl_eval *ev, plan *p)
         if (!(p->drop & (1u << a))) {
             continue;
         }
-        tl_dim start = p->slice.dims[3 * a];
+        tl_value start;
 
-        TL_TRY(tl_eval_scalar(ev, tl_int_value(tl_dim_value(start)), TL_i64,
-                              &p->adv[a]));
+        TL_TRY(tl_dim_value_of(ev, p->slice.dims[3 * a], &start));
+        TL_TRY(tl_eval_scalar(ev, start, TL_i64, &p->adv[a]));
         p->adv_axes |= (uint16_t)(1u << a);
         p->slice.dims[3 * a] = tl_dim_num(0);
         p->slice.dims[3 * a + 1] = p->type.shape.dim[a];
@@ -506,7 +550,7 @@ static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
     tl_ttype type;
     tl_attrs at;
 
-    if (tl_is_number(x)) {
+    if (tl_is_any_number(x)) {
         TL_TRY(check_put(ev, dtype, x.tag == TL_V_FLOAT, x));
         return tl_eval_scalar(ev, x, dtype, out);
     }
@@ -617,7 +661,7 @@ static bool is_masked_fill(tl_value v, const tl_value *subs, size_t n,
 
     return n == 1 && tl_is_tensor(subs[0]) && is_mask(subs[0]) &&
            mask_rank(subs[0]) == rank &&
-           (tl_is_number(x) || (x.tag == TL_V_TENSOR && x.tensor->rank == 0));
+           (tl_is_any_number(x) || (x.tag == TL_V_TENSOR && x.tensor->rank == 0));
 }
 
 static tl_status tensor_put(tl_eval *ev, tl_value v, tl_value *subs, size_t n,

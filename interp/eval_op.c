@@ -7,6 +7,7 @@
 #include "interp/container.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
+#include "interp/sym.h"
 #include "interp/tree.h"
 #include "runtime/base/size.h"
 
@@ -319,8 +320,8 @@ static tl_status tensor_binary(tl_eval *ev, tl_oper op, tl_value a,
 {
     tl_value in[2] = {a, b};
     tl_op t = tensor_op(op);
-    bool fit = (tl_is_tensor(a) || tl_is_number(a)) &&
-               (tl_is_tensor(b) || tl_is_number(b));
+    bool fit = (tl_is_tensor(a) || tl_is_any_number(a)) &&
+               (tl_is_tensor(b) || tl_is_any_number(b));
 
     if (t == TL_OP_matmul) {
         fit = tl_is_tensor(a) && tl_is_tensor(b);
@@ -380,6 +381,28 @@ tl_status tl_eval_binary_take(tl_eval *ev, tl_oper op, tl_value a, tl_value b,
         op != TL_OP_NOT_IN && a.tag != TL_V_TREE && b.tag != TL_V_TREE) {
         return tensor_binary(ev, op, a, b, out);
     }
+    if (tl_is_tracing(ev)) { /* there may be symbols */
+        bool done = false;
+
+        if ((tl_is_sym(a) || tl_is_sym(b)) && tl_is_any_number(a) &&
+            tl_is_any_number(b)) {
+            TL_TRY(tl_sym_binary(ev, op, a, b, &done, out));
+        }
+        if (done) {
+            return TL_OK;
+        }
+        if (a.tag != TL_V_TREE && b.tag != TL_V_TREE) {
+            st = is_arith(op) ? tl_sym_read(ev, &a) : tl_sym_read_deep(ev, &a);
+            st = st != TL_OK      ? st
+                 : is_arith(op) ? tl_sym_read(ev, &b)
+                                : tl_sym_read_deep(ev, &b);
+            if (st != TL_OK) {
+                tl_unref(a);
+                tl_unref(b);
+                return st;
+            }
+        }
+    }
     if (is_arith(op)) {
         if (tl_is_number(a) && tl_is_number(b)) {
             return host_arith(ev, op, a, b, out);
@@ -410,6 +433,18 @@ tl_status tl_eval_unary_take(tl_eval *ev, tl_oper op, tl_value a,
     if (a.tag == TL_V_UNKNOWN) {
         *out = a;
         return TL_OK;
+    }
+    if (tl_is_sym(a)) {
+        bool done = op == TL_OP_POS;
+
+        *out = a;
+        if (op == TL_OP_NEG) {
+            TL_TRY(tl_sym_negative(ev, a, &done, out));
+        }
+        if (done) {
+            return TL_OK;
+        }
+        TL_TRY(tl_sym_read(ev, &a));
     }
     if (tl_is_tensor(a)) {
         if (op == TL_OP_POS) {
@@ -470,11 +505,11 @@ static tl_status tensor_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
             return st;
         }
     }
-    TL_TRY(tl_eval_read(ev, v, &r));
-    if (r.tag == TL_V_UNKNOWN) {
+    if (!ev->domain->has_data) {
         *known = false;
         return TL_OK;
     }
+    TL_TRY(tl_eval_read(ev, v, &r));
     return tl_eval_truth(ev, r, known, out);
 }
 
@@ -484,6 +519,16 @@ tl_status tl_eval_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
 
     *known = true;
     *out = true;
+    if (tl_is_sym(v)) {
+        tl_value now = tl_ref(v);
+        tl_status st = tl_sym_read(ev, &now);
+
+        if (st == TL_OK) {
+            st = tl_eval_truth(ev, now, known, out);
+        }
+        tl_unref(now);
+        return st;
+    }
     switch (v.tag) {
     case TL_V_NONE:
         *out = false;
@@ -539,8 +584,10 @@ static tl_dtype dtype_of(tl_value t)
 
 static tl_kind number_kind(tl_value v)
 {
-    return v.tag == TL_V_BOOL  ? TL_KIND_BOOL
-           : v.tag == TL_V_INT ? TL_KIND_INT
+    tl_tag tag = tl_number_tag(v);
+
+    return tag == TL_V_BOOL  ? TL_KIND_BOOL
+           : tag == TL_V_INT ? TL_KIND_INT
                                : TL_KIND_FLOAT;
 }
 
@@ -571,6 +618,11 @@ static tl_status number_tensor(tl_eval *ev, tl_value v, tl_dtype dtype,
 {
     tl_tensor *t = NULL;
 
+    if (tl_is_sym(v)) {
+        TL_TRY(tl_sym_tensor(ev, v, dtype, out));
+        tl_unref(v);
+        return TL_OK;
+    }
     tl_eval_warn_inf(ev, tl_number_f(v), dtype);
     if (v.tag == TL_V_FLOAT || tl_dtype_is_float(dtype)) {
         TL_TRY(tl_tensor_scalar_f(&t, ev->rt->pool, dtype, tl_number_f(v),
@@ -604,7 +656,7 @@ static tl_status weak_inputs(tl_eval *ev, tl_value *in, int nin)
         }
     }
     for (int i = 0; i < nin; i++) {
-        if (!tl_is_number(in[i])) {
+        if (!tl_is_any_number(in[i])) {
             continue;
         }
         tl_kind kind = number_kind(in[i]);
@@ -624,7 +676,7 @@ tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
     tl_status st = TL_OK;
 
     for (int i = 0; i < nin; i++) {
-        if (tl_is_number(in[i])) {
+        if (tl_is_any_number(in[i])) {
             st = weak_inputs(ev, in, nin);
             break;
         }

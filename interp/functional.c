@@ -11,7 +11,6 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
-#include "runtime/autograd/backward.h"
 
 #define MAX_ARGS TL_INLINE_ARGS
 
@@ -21,6 +20,12 @@ typedef struct dcall {
     tl_value leaves[MAX_ARGS]; /* arguments, float tensors as leaves */
     size_t n;
 } dcall;
+
+/* Has the domain tapes, or types only? */
+static bool is_taped(const tl_eval *ev)
+{
+    return ev->domain->backward != NULL;
+}
 
 static tl_status dcall_begin(tl_eval *ev, dcall *d, const tl_value *xs,
                              size_t n)
@@ -32,27 +37,22 @@ static tl_status dcall_begin(tl_eval *ev, dcall *d, const tl_value *xs,
         return tl_fail(ev->diag, TL_E0203, "more than %d arguments",
                        MAX_ARGS);
     }
-    if (ev->domain->has_data) {
-        TL_TRY(tl_grad_open(ev->rt, &d->block.tape));
+    if (is_taped(ev)) {
+        TL_TRY(ev->domain->tape_open(ev, &d->block));
     }
     tl_status st = TL_OK;
 
     for (size_t i = 0; i < n && st == TL_OK; i++) {
-        tl_tensor *leaf = NULL;
-
-        if (!ev->domain->has_data || !tl_is_float_tensor(xs[i])) {
+        if (!is_taped(ev) || !tl_is_float_tensor(xs[i])) {
             d->leaves[i] = tl_ref(xs[i]);
         } else {
-            st = tl_grad_leaf(ev->rt, d->block.tape, xs[i].tensor, &leaf);
-            if (st == TL_OK) {
-                d->leaves[i] = tl_tensor_value_take(leaf);
-            }
+            st = ev->domain->leaf(ev, &d->block, xs[i], &d->leaves[i]);
         }
         d->n += st == TL_OK;
     }
     if (st != TL_OK) {
-        if (d->block.tape != NULL) {
-            tl_grad_close(ev->rt, d->block.tape);
+        if (is_taped(ev)) {
+            ev->domain->tape_close(ev, &d->block);
         }
         return st;
     }
@@ -64,8 +64,8 @@ static tl_status dcall_begin(tl_eval *ev, dcall *d, const tl_value *xs,
 static void dcall_close(tl_eval *ev, dcall *d)
 {
     ev->grads = d->block.outer;
-    if (d->block.tape != NULL) {
-        tl_grad_close(ev->rt, d->block.tape);
+    if (is_taped(ev)) {
+        ev->domain->tape_close(ev, &d->block);
     }
 }
 
@@ -76,36 +76,32 @@ static void dcall_fini(dcall *d)
     tl_map_fini(&d->block.by_cell);
 }
 
-/* Gradients of y with upstream `seed` (NONE: 1) for each float argument. */
+/* Gradients of y with upstream `seed` (no tensor: 1) for each float
+ * argument. */
 static tl_status dcall_grads(tl_eval *ev, dcall *d, tl_value y, tl_value seed,
                              tl_value *grads, size_t *ngrads)
 {
-    tl_tensor *leaves[MAX_ARGS], *res[MAX_ARGS];
+    tl_value leaves[MAX_ARGS];
     bool reached[MAX_ARGS];
-    int n = 0;
+    size_t n = 0;
 
     *ngrads = 0;
-    if (!ev->domain->has_data) {
-        for (size_t i = 0; i < d->n; i++) {
-            if (tl_is_float_tensor(d->leaves[i]) ||
-                d->leaves[i].tag == TL_V_UNKNOWN) {
-                grads[(*ngrads)++] = tl_ref(d->leaves[i]);
-            }
-        }
-        return TL_OK;
-    }
     for (size_t i = 0; i < d->n; i++) {
-        if (tl_is_float_tensor(d->leaves[i])) {
-            leaves[n++] = d->leaves[i].tensor;
+        if (tl_is_float_tensor(d->leaves[i]) ||
+            d->leaves[i].tag == TL_V_UNKNOWN) {
+            leaves[n++] = d->leaves[i];
         }
     }
-    TL_TRY(tl_grad_backward(ev->rt, d->block.tape, y.tensor,
-                            seed.tag == TL_V_TENSOR ? seed.tensor : NULL,
-                            leaves, n, res, reached));
-    for (int i = 0; i < n; i++) {
-        grads[i] = tl_tensor_value_take(res[i]);
+    if (is_taped(ev)) {
+        TL_TRY(ev->domain->backward(ev, &d->block, y,
+                                    tl_is_tensor(seed) ? seed : tl_empty(),
+                                    leaves, n, grads, reached));
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            grads[i] = tl_ref(leaves[i]); /* of its type */
+        }
     }
-    *ngrads = (size_t)n;
+    *ngrads = n;
     return TL_OK;
 }
 
@@ -327,7 +323,7 @@ static tl_status zeros_of(tl_eval *ev, tl_value t, tl_value *out)
     return tl_eval_op(ev, TL_OP_full, NULL, 0, &at, out);
 }
 
-static tl_status jvp_concrete(tl_eval *ev, tl_value f, const tl_value *xs,
+static tl_status jvp_taped(tl_eval *ev, tl_value f, const tl_value *xs,
                               size_t n, tl_value v, tl_value *pair)
 {
     tl_value u = tl_empty(), y = tl_empty(), g = tl_empty(), s = tl_empty();
@@ -426,8 +422,8 @@ tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
     }
     tl_status st;
 
-    if (ev->domain->has_data) {
-        st = jvp_concrete(ev, args[0], rest->items, n, v, pair);
+    if (is_taped(ev)) {
+        st = jvp_taped(ev, args[0], rest->items, n, v, pair);
     } else {
         st = tl_eval_call_values(ev, args[0], rest->items, n, &pair[0]);
         pair[1] = st == TL_OK ? tl_ref(pair[0]) : tl_empty();
@@ -519,7 +515,7 @@ tl_status tl_bi_hessian_at(tl_eval *ev, const tl_builtin *self,
                        TL_MAX_RANK);
     }
     double_sizes(&type, &at);
-    if (!ev->domain->has_data) {
+    if (!is_taped(ev)) {
         return tl_eval_op(ev, TL_OP_full, NULL, 0, &at, out);
     }
     TL_TRY(tl_shape_numel(&type.shape, &n, ev->diag));
@@ -568,15 +564,11 @@ tl_status tl_bi_hessian_at(tl_eval *ev, const tl_builtin *self,
 /* The value itself, unknown to every tape. */
 static tl_status stop_value(tl_eval *ev, tl_value v, tl_value *out)
 {
-    tl_tensor *t = NULL;
-
-    if (v.tag != TL_V_TENSOR) {
+    if (!tl_is_tensor(v) || ev->domain->stop == NULL) {
         *out = tl_ref(v);
         return TL_OK;
     }
-    TL_TRY(tl_tensor_alias(&t, v.tensor, ev->diag));
-    *out = tl_tensor_value_take(t);
-    return TL_OK;
+    return ev->domain->stop(ev, v, out);
 }
 
 tl_status tl_bi_stop(tl_eval *ev, const tl_builtin *self, tl_value *args,

@@ -78,6 +78,21 @@ static tl_status cell_target(tl_eval *ev, tl_target *t, tl_cell *cell)
     return st;
 }
 
+/* A trace may not put its nodes into the program's own variables. */
+static tl_status check_global(tl_eval *ev, const tl_ast *e)
+{
+    if (ev->domain->global == NULL ||
+        TL_AST(name, e)->ref.kind != TL_REF_GLOBAL) {
+        return TL_OK;
+    }
+    tl_status st = tl_fail_at(ev->diag, TL_E0602, e->span,
+                              "the target `%s` is a global variable",
+                              TL_AST(name, e)->name->text);
+
+    tl_diag_help(ev->diag, "make it a parameter of the compiled function");
+    return st;
+}
+
 /* A variable: its value becomes the leaf; *slot is where it goes back. */
 static tl_status variable_target(tl_eval *ev, tl_target *t, const tl_ast *e,
                                  tl_value v)
@@ -85,6 +100,7 @@ static tl_status variable_target(tl_eval *ev, tl_target *t, const tl_ast *e,
     if (e->kind != TL_AST_NAME || !tl_is_float_tensor(v)) {
         return bad_target(ev, e, v);
     }
+    TL_TRY(check_global(ev, e));
     t->kind = TL_TARGET_VARIABLE;
     t->leaf = tl_ref(v);
     return TL_OK;
@@ -107,6 +123,7 @@ static tl_value *name_slot(tl_eval *ev, const tl_ast *e)
         return NULL;
     }
 }
+
 
 /* Cells that two targets share get the gradient in both; a variable has one
  * leaf, so it can be named once. */

@@ -8,6 +8,7 @@
 #ifndef TL_INTERP_GRAD_H
 #define TL_INTERP_GRAD_H
 
+#include "compiler/build.h"
 #include "interp/tree.h"
 
 typedef enum tl_target_kind {
@@ -34,7 +35,8 @@ typedef struct tl_leaf {
 
 struct tl_gradblk {
     tl_gradblk *outer;
-    tl_tape *tape; /* concrete domain */
+    tl_tape *tape;   /* concrete domain */
+    tl_gblock graph; /* graph domain */
     tl_target *targets;
     size_t ntargets;
     tl_leaf *leaves; /* of all target cells */
@@ -47,12 +49,12 @@ struct tl_gradblk {
 /* Number of gradients of a block: leaves of all targets. */
 size_t tl_grad_count(const tl_gradblk *block);
 
-/* The concrete domain's blocks (domain.h). */
-TL_MUST_USE tl_status tl_grad_enter_concrete(tl_eval *ev, tl_gradblk *b);
-TL_MUST_USE tl_status tl_grad_leave_concrete(tl_eval *ev, tl_gradblk *b,
-                                             tl_value loss, tl_value *grads,
-                                             tl_value *finite);
-void tl_grad_abandon_concrete(tl_eval *ev, tl_gradblk *b);
+/* Blocks of the domains that have tapes (domain.h). */
+TL_MUST_USE tl_status tl_grad_enter_taped(tl_eval *ev, tl_gradblk *b);
+TL_MUST_USE tl_status tl_grad_leave_taped(tl_eval *ev, tl_gradblk *b,
+                                          tl_value loss, tl_value *grads,
+                                          tl_value *finite);
+void tl_grad_abandon_taped(tl_eval *ev, tl_gradblk *b);
 
 /* Zeros of the type of a cell; initialises nothing. */
 TL_MUST_USE tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell,
@@ -63,7 +65,7 @@ TL_MUST_USE tl_status tl_eval_grad(tl_eval *ev, const tl_ast *node,
                                    tl_value *out, tl_flow *flow);
 
 /* The value of a cell as the open blocks see it: leaves applied from the
- * outermost block that watches it to the innermost (concrete domain). */
+ * outermost block that watches it to the innermost (domains with tapes). */
 TL_MUST_USE tl_status tl_grad_cell_leaf(tl_eval *ev, tl_cell *cell,
                                         tl_value *out);
 

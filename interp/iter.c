@@ -76,9 +76,13 @@ static tl_status tensor_init(tl_eval *ev, tl_value it, tl_iter *state)
                        "a scalar tensor cannot be iterated over");
     }
     state->kind = ITER_TENSOR;
-    state->n = tl_dim_is_num(type.shape.dim[0])
-                   ? tl_dim_value(type.shape.dim[0])
-                   : 1;
+    tl_dim n = type.shape.dim[0];
+    tl_infer *infer = tl_eval_infer(ev);
+
+    if (!tl_dim_is_num(n) && infer->pin != NULL) {
+        TL_TRY(infer->pin(infer->guard_arg, n, &n));
+    }
+    state->n = tl_dim_is_num(n) ? tl_dim_value(n) : 1;
     return TL_OK;
 }
 

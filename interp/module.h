@@ -262,6 +262,6 @@ TL_MUST_USE tl_status tl_modules_below(tl_eval *ev, tl_value root,
 
 /* Is the code that runs now in training mode: the nearest frame with a
  * `self` decides; without one, whether any grad block is open. */
-bool tl_training_now(const tl_eval *ev);
+bool tl_training_now(tl_eval *ev);
 
 #endif

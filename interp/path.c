@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interp/dict.h"
+#include "interp/domain.h"
 #include "interp/free.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
@@ -440,12 +441,17 @@ tl_status tl_modules_below(tl_eval *ev, tl_value root, tl_module ***out,
     return TL_OK;
 }
 
-bool tl_training_now(const tl_eval *ev)
+bool tl_training_now(tl_eval *ev)
 {
     for (const tl_frame *f = ev->frame; f; f = f->caller) {
         if (f->self) {
-            return f->self->forced ? f->self->forced == 2
-                                   : f->self->training > 0;
+            bool training = f->self->forced ? f->self->forced == 2
+                                            : f->self->training > 0;
+
+            if (ev->domain->saw_mode) {
+                ev->domain->saw_mode(ev, f->self);
+            }
+            return training;
         }
     }
     return ev->grads != NULL;

@@ -8,6 +8,7 @@
 
 #include "interp/builtin.h"
 #include "interp/dict.h"
+#include "interp/sym.h"
 #include "lang/habits.h"
 
 /* ---- messages ---------------------------------------------------------- */
@@ -198,7 +199,7 @@ static bool is_ints(tl_value v)
         return true;
     }
     for (size_t i = 0; i < v.seq->len; i++) {
-        tl_tag tag = v.seq->items[i].tag;
+        tl_tag tag = tl_number_tag(v.seq->items[i]);
 
         if (tag != TL_V_INT && tag != TL_V_UNKNOWN) {
             return false;
@@ -211,7 +212,7 @@ static bool is_ints(tl_value v)
 static bool star_fits(const tl_param *p, tl_value rest, bool *unknown)
 {
     for (size_t i = 0; i < rest.seq->len; i++) {
-        tl_tag tag = rest.seq->items[i].tag;
+        tl_tag tag = tl_number_tag(rest.seq->items[i]);
 
         if ((p->accepts >> tag & 1) == 0) {
             return false;
@@ -241,6 +242,14 @@ static tl_status convert(tl_eval *ev, const tl_param *p, tl_value *v,
     tl_value old = *v;
 
     *fits = true;
+    if (p->to_float && tl_is_sym(old) && tl_number_tag(old) == TL_V_INT) {
+        tl_status st = tl_sym_to_float(ev, old, v);
+
+        if (st == TL_OK) {
+            tl_unref(old);
+        }
+        return st;
+    }
     if (p->to_float && old.tag == TL_V_INT) {
         *v = tl_float_value((double)old.i);
         return TL_OK;
@@ -276,7 +285,7 @@ static tl_status complete(tl_eval *ev, const tl_signature *sig,
                 return missing(ev, sig, name, self, args, p);
             }
             vals[i] = tl_ref(p->fallback);
-        } else if ((p->accepts >> vals[i].tag & 1) == 0) {
+        } else if ((p->accepts >> tl_number_tag(vals[i]) & 1) == 0) {
             TL_TRY(convert(ev, p, &vals[i], &fits));
         } else if (p->ints) {
             fits = is_ints(vals[i]);

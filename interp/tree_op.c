@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "interp/sym.h"
 #include "interp/domain.h"
 #include "runtime/base/mem.h"
 
@@ -102,7 +103,7 @@ static tl_status store_result(tl_eval *ev, results *r, const char *path,
 
         if (x.tag == TL_V_UNKNOWN) {
             r->items[k * len + r->n] = x;
-        } else if (tl_is_tensor(x) || tl_is_number(x)) {
+        } else if (tl_is_tensor(x) || tl_is_any_number(x)) {
             st = tl_eval_as_tensor_take(ev, x, &r->items[k * len + r->n]);
         } else {
             st = tl_fail(ev->diag, TL_E0210,
@@ -146,7 +147,7 @@ static tl_status check_operands(tl_eval *ev, const tl_value *trees, size_t n,
             if (!tl_tree_shape_same(trees[k].tree->shape, shape)) {
                 return different(ev, shape, trees[k].tree->shape, "map");
             }
-        } else if (!tl_is_tensor(trees[k]) && !tl_is_number(trees[k]) &&
+        } else if (!tl_is_tensor(trees[k]) && !tl_is_any_number(trees[k]) &&
                    trees[k].tag != TL_V_UNKNOWN) {
             return tl_fail(ev->diag, TL_E0210,
                            "map over trees takes trees, tensors and numbers, "
@@ -249,7 +250,7 @@ static bool is_scalar(tl_eval *ev, tl_value v)
 {
     tl_ttype type;
 
-    if (tl_is_number(v) || v.tag == TL_V_UNKNOWN) {
+    if (tl_is_any_number(v) || v.tag == TL_V_UNKNOWN) {
         return true;
     }
     return tl_is_tensor(v) && tl_eval_type(ev, v, &type) == TL_OK &&

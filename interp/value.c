@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "interp/free.h"
+#include "interp/sym.h"
 #include "interp/module.h"
 #include "runtime/base/check.h"
 #include "runtime/base/mem.h"
@@ -372,6 +373,7 @@ static const char *const tag_names[TL_V_TAG_COUNT] = {
     [TL_V_ERROR] = "error",
     [TL_V_CONTEXT] = "context",
     [TL_V_NODE] = "tensor",
+    [TL_V_SYM] = "number",
     [TL_V_ZIP] = "zip",
     [TL_V_TYPE] = "type",
 };
@@ -396,6 +398,9 @@ tl_shape_text tl_value_type_str(tl_value v)
         return tl_ttype_str(&type);
     case TL_V_NODE:
         return tl_ttype_str(&v.node->type);
+    case TL_V_SYM:
+        name = tag_names[v.sym->hint.tag];
+        break;
     case TL_V_RECORD:
         name = class_name(v.record->cls, name);
         break;

@@ -57,6 +57,7 @@ typedef enum tl_tag {
     TL_V_ERROR,     /* what `catch e` binds */
     TL_V_CONTEXT,   /* no_grad, autocast(bf16), mode("eval", m), ... */
     TL_V_NODE,
+    TL_V_SYM, /* a host number that may differ from call to call (sym.h) */
     TL_V_ZIP,  /* zip or enumerate of something that is read as it goes */
     TL_V_TYPE, /* a type as a value: the initialiser's second argument */
     TL_V_TAG_COUNT
@@ -86,6 +87,7 @@ typedef struct tl_error tl_error;
 typedef struct tl_context tl_context;
 typedef struct tl_dnode tl_dnode;
 typedef struct tl_zip tl_zip;
+typedef struct tl_symval tl_symval;
 typedef struct tl_builtin tl_builtin;
 
 typedef struct tl_value {
@@ -116,6 +118,7 @@ typedef struct tl_value {
         tl_context *context;
         tl_dnode *node;
         tl_zip *zip;
+        tl_symval *sym;
     };
 } tl_value;
 

@@ -44,10 +44,22 @@ tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b)
         return TL_ERR_PROGRAM;
     }
     proof = tl_dim_eq(cx->dims, a, b);
-    if (proof == TL_UNKNOWN && cx->guard) {
+    if (proof != TL_PROVED && cx->guard) {
         return cx->guard(cx->guard_arg, a, b);
     }
     return proof == TL_REFUTED ? TL_ERR_PROGRAM : TL_OK;
+}
+
+tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b)
+{
+    tl_proof proof = tl_dim_le(cx->dims, a, b);
+    bool holds = proof != TL_REFUTED;
+
+    if (proof != TL_PROVED && cx->guard_le &&
+        !(tl_dim_is_num(a) && tl_dim_is_num(b))) {
+        TL_TRY(cx->guard_le(cx->guard_arg, a, b, &holds));
+    }
+    return holds ? TL_OK : TL_ERR_PROGRAM;
 }
 
 void tl_infer_example(tl_infer *cx, tl_dim a, tl_dim b)

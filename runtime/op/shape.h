@@ -27,9 +27,14 @@ typedef struct tl_ttype {
 typedef struct tl_infer {
     tl_dims *dims; /* NULL: numbers only */
     tl_diag *diag;
-    /* Called for a comparison that neither proof nor refutation settles;
-     * NULL: let it pass. */
+    /* With symbols whose values at this moment are known (a trace; NULL
+     * elsewhere): an equality, or a <= b, that is not proved holds as long as
+     * it held now, so it becomes a condition of what is traced.  TL_ERR_PROGRAM
+     * without a message where it does not hold; *holds tells for `le`. */
     tl_status (*guard)(void *arg, tl_dim a, tl_dim b);
+    tl_status (*guard_le)(void *arg, tl_dim a, tl_dim b, bool *holds);
+    /* The value of `d`, which becomes a condition. */
+    tl_status (*pin)(void *arg, tl_dim d, tl_dim *out);
     void *guard_arg;
 } tl_infer;
 
@@ -58,6 +63,10 @@ bool tl_attrs_same(const tl_attrs *a, const tl_attrs *b);
  * on a mismatch the status TL_ERR_PROGRAM *without* a message, which the rule
  * reports in its own words.  Unsettled comparisons become guards. */
 TL_MUST_USE tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b);
+
+/* Is a <= b?  The same way; what is neither proved nor refuted passes where
+ * there are no guards. */
+TL_MUST_USE tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b);
 
 /* Add the note "for example H = 5: 3 and 2" to the newest diagnostic, when a
  * and b are symbolic and differ for some sizes. */

@@ -41,7 +41,7 @@ tl_status tl_infer_topk(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
         return tl_fail(cx->diag, TL_E0306, "size must be at least 0, got "
                        "%lld", (long long)tl_dim_value(k));
     }
-    if (tl_dim_le(cx->dims, k, shape.dim[at->axis]) == TL_REFUTED) {
+    if (tl_infer_le(cx, k, shape.dim[at->axis]) != TL_OK) {
         return tl_fail(cx->diag, TL_E0415, "k %s, dimension %s",
                        tl_dim_str(k).s, tl_dim_str(shape.dim[at->axis]).s);
     }

@@ -373,11 +373,17 @@ static tl_status symbolic_bound(tl_infer *cx, tl_dim n, bool has, tl_dim b,
     return TL_OK;
 }
 
+/* Is a <= b proved, or a condition of what is traced? */
+static bool known_le(tl_infer *cx, tl_dim a, tl_dim b)
+{
+    return cx->guard_le ? tl_infer_le(cx, a, b) == TL_OK
+                        : tl_dim_le(cx->dims, a, b) == TL_PROVED;
+}
+
 static bool proved_order(tl_infer *cx, tl_dim n, tl_dim start, tl_dim stop)
 {
-    return tl_dim_le(cx->dims, tl_dim_num(0), start) == TL_PROVED &&
-           tl_dim_le(cx->dims, start, stop) == TL_PROVED &&
-           tl_dim_le(cx->dims, stop, n) == TL_PROVED;
+    return known_le(cx, tl_dim_num(0), start) && known_le(cx, start, stop) &&
+           known_le(cx, stop, n);
 }
 
 /* `k:` and `:-k` with a number k are taken to lie within the axis. */
@@ -391,11 +397,46 @@ static bool taken_as_within(tl_dim n, const tl_axis_slice *s)
            ((start && !s->has_stop) || (stop && !s->has_start));
 }
 
+/* In a trace: does the slice lie within the axis, as symbols have it? */
+static bool traced_order(tl_infer *cx, tl_dim n, const tl_axis_slice *s)
+{
+    tl_dim a, b;
+
+    return symbolic_bound(cx, n, s->has_start, s->start, tl_dim_num(0), &a) ==
+               TL_OK &&
+           symbolic_bound(cx, n, s->has_stop, s->stop, n, &b) == TL_OK &&
+           proved_order(cx, n, a, b);
+}
+
+/* In a trace: with the numbers of this moment. */
+static tl_status resolve_pinned(tl_infer *cx, tl_dim n,
+                                const tl_axis_slice *s, tl_dim *start,
+                                tl_dim *size)
+{
+    tl_axis_slice fixed = *s;
+    int64_t first, count;
+
+    TL_TRY(cx->pin(cx->guard_arg, n, &n));
+    if (s->has_start) {
+        TL_TRY(cx->pin(cx->guard_arg, s->start, &fixed.start));
+    }
+    if (s->has_stop) {
+        TL_TRY(cx->pin(cx->guard_arg, s->stop, &fixed.stop));
+    }
+    resolve_numbers(tl_dim_value(n), &fixed, &first, &count);
+    *start = tl_dim_num(first);
+    *size = tl_dim_num(count);
+    return TL_OK;
+}
+
 static tl_status resolve_symbols(tl_infer *cx, tl_dim n, const tl_axis_slice *s,
                                  tl_dim *start, tl_dim *size)
 {
     tl_dim a, b, span;
 
+    if (cx->pin && (s->step < 0 || !traced_order(cx, n, s))) {
+        return resolve_pinned(cx, n, s, start, size);
+    }
     if (s->step < 0) { // a whole reversal, or a size that is not known
         if (s->has_start || s->has_stop || s->step != -1) {
             *start = tl_dim_num(0);
@@ -408,7 +449,7 @@ static tl_status resolve_symbols(tl_infer *cx, tl_dim n, const tl_axis_slice *s,
     TL_TRY(symbolic_bound(cx, n, s->has_start, s->start, tl_dim_num(0), &a));
     TL_TRY(symbolic_bound(cx, n, s->has_stop, s->stop, n, &b));
     *start = a;
-    if (!taken_as_within(n, s) && !proved_order(cx, n, a, b)) {
+    if (!(cx->pin || taken_as_within(n, s)) && !proved_order(cx, n, a, b)) {
         return tl_dim_fresh(cx->dims, "a slice", size, cx->diag);
     }
     TL_TRY(tl_dim_sub(cx->dims, b, a, &span, cx->diag));

@@ -1,0 +1,896 @@
+/* lift.c - values on their way into a graph and out of it. */
+#include <string.h>
+
+#include "interp/context.h"
+#include "interp/dict.h"
+#include "interp/record.h"
+#include "interp/trace.h"
+#include "interp/tree.h"
+#include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
+#include "runtime/op/view.h"
+
+/* ---- layouts ------------------------------------------------------------ */
+
+#define LAYOUT_COPY 1u
+#define LAYOUT_PERMUTED (UINT64_C(1) << 63)
+
+uint64_t tl_layout_class(const tl_tensor *t)
+{
+    int axis[TL_MAX_RANK], n = t->rank;
+    uint64_t layout = LAYOUT_PERMUTED;
+    int64_t expected = 1;
+
+    if (tl_tensor_contiguous(t)) {
+        return 0;
+    }
+    if (n > 15) {
+        return LAYOUT_COPY;
+    }
+    for (int i = 0; i < n; i++) { /* by stride, largest first; stable */
+        int k = i;
+
+        while (k > 0 && t->stride[axis[k - 1]] < t->stride[i]) {
+            axis[k] = axis[k - 1];
+            k--;
+        }
+        axis[k] = i;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        if (t->stride[axis[i]] != expected) {
+            return LAYOUT_COPY;
+        }
+        expected *= t->size[axis[i]];
+        layout |= (uint64_t)axis[i] << (4 * i);
+    }
+    return layout;
+}
+
+tl_status tl_layout_base(tl_rt *rt, tl_tensor *t, uint64_t layout,
+                         tl_tensor **out)
+{
+    int64_t size[TL_MAX_RANK], stride[TL_MAX_RANK];
+
+    if (layout == 0) {
+        *out = tl_tensor_ref(t);
+        return TL_OK;
+    }
+    if (layout == LAYOUT_COPY) {
+        return tl_contiguous(rt, t, out);
+    }
+    for (int i = 0; i < t->rank; i++) {
+        size[i] = t->size[layout >> (4 * i) & 15];
+    }
+    tl_row_major(t->rank, size, stride);
+    return tl_tensor_view(out, t, t->rank, size, stride, t->offset, rt->diag);
+}
+
+/* ---- lifting ------------------------------------------------------------ */
+
+static tl_status add_step(tl_eval *ev, tl_shape_of step)
+{
+    tl_trace *t = tl_trace_of(ev);
+    tl_status st;
+
+    t->prior.at++;
+    tl_ref(step.keep);
+    if (step.tree != NULL) {
+        (void)tl_tree_shape_ref(step.tree);
+    }
+    st = TL_VEC_PUSH(&t->steps, step, ev->diag);
+    if (st != TL_OK) {
+        tl_unref(step.keep);
+        tl_tree_shape_unref(step.tree);
+    }
+    return st;
+}
+
+void tl_steps_fini(tl_steps *steps)
+{
+    for (size_t i = 0; i < steps->len; i++) {
+        tl_unref(steps->items[i].keep);
+        tl_tree_shape_unref(steps->items[i].tree);
+    }
+    tl_free(steps->items);
+    memset(steps, 0, sizeof(*steps));
+}
+
+static tl_status step_bits(tl_eval *ev, tl_tag tag, uint32_t n, uint64_t bits)
+{
+    return add_step(ev, (tl_shape_of){.tag = (uint8_t)tag, .n = n,
+                                      .bits = bits});
+}
+
+/* The step that an earlier trace had here; NULL if it was something else. */
+static const tl_shape_of *prior_step(tl_trace *t, tl_tag tag)
+{
+    const tl_prior *p = &t->prior;
+    const tl_shape_of *s = p->steps != NULL && p->at < p->end
+                               ? &p->steps->items[p->at]
+                               : NULL;
+
+    if (s != NULL && s->tag != tag && s->tag != TL_V_SYM) {
+        t->prior.steps = NULL;
+        s = NULL;
+    }
+    return s;
+}
+
+/* A size is what it was when the program was made, unless an earlier program
+ * had another one. */
+static bool size_varies(tl_trace *t, int64_t size)
+{
+    const tl_shape_of *s = prior_step(t, TL_V_INT);
+
+    return s != NULL && size >= 2 &&
+           (s->n == 1 || s->bits != (uint64_t)size);
+}
+
+/* A host number as a symbol: arguments and cells at once, others when they
+ * have changed. */
+static bool number_varies(tl_trace *t, tl_value v, bool always)
+{
+    const tl_shape_of *s = prior_step(t, v.tag);
+
+    if (v.tag == TL_V_INT && (v.i >= TL_SYM_MAX || v.i <= -TL_SYM_MAX)) {
+        return false;
+    }
+    return always || (s != NULL && (s->tag == TL_V_SYM ||
+                                    s->bits != (uint64_t)v.i));
+}
+
+static tl_status lift_number(tl_eval *ev, tl_value v, int64_t cell,
+                             tl_value *out)
+{
+    tl_trace *tr = tl_trace_of(ev);
+    tl_input input = {.kind = cell < 0 ? TL_IN_LEAF : TL_IN_CELL,
+                      .index = cell < 0 ? tr->nleaves : (uint32_t)cell};
+    tl_gval id;
+
+    TL_TRY(add_step(ev, (tl_shape_of){.tag = TL_V_SYM,
+                                      .dtype = (uint8_t)v.tag}));
+    TL_TRY(tl_gbuild_host_input(&tr->b,
+                                v.tag == TL_V_INT ? TL_GC_INT : TL_GC_FLOAT,
+                                &id));
+    TL_TRY(TL_VEC_PUSH(&tr->inputs, input, ev->diag));
+    tr->nleaves += cell < 0;
+    return tl_sym_new(ev, id, v, out);
+}
+
+/* The graph's view of an input that lies in permuted order. */
+static tl_status permuted(tl_eval *ev, const tl_tensor *t, uint64_t layout,
+                          tl_gval *v)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.ndims = (uint16_t)t->rank;
+    for (int i = 0; i < t->rank; i++) {
+        at.dims[layout >> (4 * i) & 15] = tl_dim_num(i);
+    }
+    return tl_gbuild_apply(&tl_trace_of(ev)->b, TL_OP_permute, v, 1, &at, v);
+}
+
+/* The type of the next input of the graph, a tensor like `t` whose axes that
+ * vary have atoms for sizes. */
+static tl_status input_type(tl_eval *ev, const tl_tensor *t, uint64_t layout,
+                            const bool *varies, tl_ttype *out)
+{
+    tl_gbuild *b = &tl_trace_of(ev)->b;
+
+    *out = (tl_ttype){.dtype = t->dtype};
+    out->shape.rank = t->rank;
+    for (int i = 0; i < t->rank; i++) {
+        int axis = layout > LAYOUT_COPY ? (int)(layout >> (4 * i) & 15) : i;
+        tl_gatom atom = {.kind = TL_GA_SIZE,
+                         .index = (uint32_t)b->g->inputs.len,
+                         .axis = (uint32_t)i};
+
+        out->shape.dim[i] = tl_dim_num(t->size[axis]);
+        if (varies[axis]) {
+            TL_TRY(tl_gbuild_atom(b, atom, 2, t->size[axis],
+                                  &out->shape.dim[i]));
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status lift_tensor(tl_eval *ev, tl_tensor *t, int64_t cell,
+                             uint32_t leaf, tl_value *out)
+{
+    tl_trace *tr = tl_trace_of(ev);
+    tl_input input = {.kind = cell < 0 ? TL_IN_LEAF : TL_IN_CELL,
+                      .index = cell < 0 ? tr->nleaves : (uint32_t)cell,
+                      .leaf = leaf, .layout = tl_layout_class(t)};
+    bool varies[TL_MAX_RANK];
+    tl_ttype type;
+    tl_gval v;
+
+    (void)prior_step(tr, TL_V_TENSOR);
+    TL_TRY(add_step(ev, (tl_shape_of){.tag = TL_V_TENSOR,
+                                      .dtype = (uint8_t)t->dtype,
+                                      .rank = (uint16_t)t->rank,
+                                      .bits = input.layout}));
+    for (int i = 0; i < t->rank; i++) {
+        varies[i] = size_varies(tr, t->size[i]);
+        TL_TRY(step_bits(ev, TL_V_INT, varies[i],
+                         varies[i] ? 0 : (uint64_t)t->size[i]));
+    }
+    TL_TRY(input_type(ev, t, input.layout, varies, &type));
+    TL_TRY(tl_gbuild_input(&tr->b, &type, &v));
+    TL_TRY(TL_VEC_PUSH(&tr->inputs, input, ev->diag));
+    tr->nleaves += cell < 0;
+    if (input.layout > LAYOUT_COPY) {
+        TL_TRY(permuted(ev, t, input.layout, &v));
+    }
+    return tl_trace_node(ev, v, out);
+}
+
+/* Lift `n` items into a new array; *changed: one became another value. */
+static tl_status lift_items(tl_eval *ev, const tl_value *items, size_t n,
+                            int64_t cell, tl_value **out, bool *changed)
+{
+    tl_value *made = tl_calloc(n > 0 ? n : 1, sizeof(*made));
+    tl_status st = TL_OK;
+
+    if (made == NULL) {
+        return tl_fail_memory(ev->diag, "values", n * sizeof(*made));
+    }
+    for (size_t i = 0; i < n && st == TL_OK; i++) {
+        st = tl_lift(ev, items[i], cell, &made[i]);
+        *changed = *changed || made[i].tag != items[i].tag ||
+                   (tl_is_obj(made[i]) && made[i].obj != items[i].obj);
+    }
+    if (st != TL_OK) {
+        tl_unref_all(made, n);
+        tl_free(made);
+        return st;
+    }
+    *out = made;
+    return TL_OK;
+}
+
+static tl_status lift_seq(tl_eval *ev, tl_value v, int64_t cell,
+                          tl_value *out)
+{
+    bool changed = false;
+    tl_value *items;
+
+    TL_TRY(step_bits(ev, v.tag, (uint32_t)v.seq->len, 0));
+    TL_TRY(lift_items(ev, v.seq->items, v.seq->len, cell, &items, &changed));
+    if (!changed) {
+        tl_unref_all(items, v.seq->len);
+        tl_free(items);
+        *out = tl_ref(v);
+        return TL_OK;
+    }
+    tl_status st = tl_seq_new_take(out, v.tag, items, v.seq->len, ev->diag);
+
+    tl_free(items);
+    return st;
+}
+
+static tl_status lift_dict(tl_eval *ev, tl_value v, int64_t cell,
+                           tl_value *out)
+{
+    tl_value made;
+    size_t at = 0;
+
+    TL_TRY(step_bits(ev, v.tag, (uint32_t)v.dict->live, 0));
+    TL_TRY(tl_dict_new(&made, ev->diag));
+    for (tl_dict_entry *e; (e = tl_dict_next(v.dict, &at)) != NULL;) {
+        tl_value item = tl_empty();
+        tl_status st = add_step(ev, (tl_shape_of){.tag = TL_V_DICT,
+                                                  .bits = e->hash,
+                                                  .keep = e->key});
+
+        if (st == TL_OK) {
+            st = tl_lift(ev, e->value, cell, &item);
+        }
+        if (st == TL_OK) {
+            st = tl_dict_set_take(made.dict, tl_ref(e->key), item, ev->diag);
+        }
+        if (st != TL_OK) {
+            tl_unref(made);
+            return st;
+        }
+    }
+    *out = made;
+    return TL_OK;
+}
+
+static tl_status lift_fn(tl_eval *ev, tl_value v, int64_t cell, tl_value *out)
+{
+    const tl_fn *fn = v.fn;
+    bool changed = false;
+    tl_value *items;
+
+    TL_TRY(step_bits(ev, v.tag, (uint32_t)fn->ncaptures,
+                     (uint64_t)(uintptr_t)fn->code));
+    TL_TRY(step_bits(ev, v.tag, 0, fn->self ? fn->self->serial + 1 : 0));
+    TL_TRY(lift_items(ev, fn->captures, fn->ncaptures, cell, &items,
+                      &changed));
+    tl_fn *made = changed ? tl_obj_new(TL_V_FN,
+                                       sizeof(*fn) + fn->ncaptures *
+                                                         sizeof(tl_value),
+                                       ev->diag)
+                          : NULL;
+
+    if (made == NULL) {
+        tl_unref_all(items, fn->ncaptures);
+        tl_free(items);
+        *out = changed ? tl_empty() : tl_ref(v);
+        return changed ? TL_ERR_MEMORY : TL_OK;
+    }
+    made->code = fn->code;
+    made->ns = fn->ns;
+    made->self = fn->self;
+    if (fn->self != NULL) {
+        fn->self->obj.refs++;
+    }
+    made->ncaptures = fn->ncaptures;
+    memcpy(made->captures, items, fn->ncaptures * sizeof(*items));
+    tl_free(items);
+    *out = tl_obj_value_take(made);
+    return TL_OK;
+}
+
+static tl_status lift_method(tl_eval *ev, tl_value v, int64_t cell,
+                             tl_value *out)
+{
+    tl_value self = tl_empty();
+    const void *what = v.method->code ? (const void *)v.method->code
+                                      : (const void *)v.method->builtin;
+
+    TL_TRY(step_bits(ev, v.tag, 0, (uint64_t)(uintptr_t)what));
+    TL_TRY(tl_lift(ev, v.method->self, cell, &self));
+    tl_method *made = tl_obj_new(TL_V_METHOD, sizeof(*made), ev->diag);
+
+    if (made == NULL) {
+        tl_unref(self);
+        return TL_ERR_MEMORY;
+    }
+    made->self = self;
+    made->code = v.method->code;
+    made->builtin = v.method->builtin;
+    made->ns = v.method->ns;
+    *out = tl_obj_value_take(made);
+    return TL_OK;
+}
+
+static tl_status lift_record(tl_eval *ev, tl_value v, int64_t cell,
+                             tl_value *out)
+{
+    size_t n = v.record->cls->code->params.len;
+    bool changed = false;
+    tl_value *items;
+
+    TL_TRY(step_bits(ev, v.tag, (uint32_t)n,
+                     (uint64_t)(uintptr_t)v.record->cls->code));
+    TL_TRY(lift_items(ev, v.record->fields, n, cell, &items, &changed));
+    tl_record *made = tl_obj_new(TL_V_RECORD,
+                                 sizeof(*made) + n * sizeof(*items),
+                                 ev->diag);
+
+    if (made == NULL) {
+        tl_unref_all(items, n);
+        tl_free(items);
+        return TL_ERR_MEMORY;
+    }
+    made->cls = v.record->cls;
+    made->cls->obj.refs++;
+    memcpy(made->fields, items, n * sizeof(*items));
+    tl_free(items);
+    *out = tl_obj_value_take(made);
+    return TL_OK;
+}
+
+static tl_status lift_tree(tl_eval *ev, tl_value v, int64_t cell,
+                           tl_value *out)
+{
+    size_t n = v.tree->shape->len;
+    tl_value *items = tl_calloc(n + 1, sizeof(*items)), flag = tl_empty();
+    tl_value scaler = tl_empty();
+    tl_status st;
+
+    if (items == NULL) {
+        return tl_fail_memory(ev->diag, "a tree", n * sizeof(*items));
+    }
+    TL_GOTO(st, add_step(ev, (tl_shape_of){.tag = TL_V_TREE,
+                                           .n = (uint32_t)n,
+                                           .tree = v.tree->shape}));
+    for (size_t i = 0; i < n; i++) {
+        if (v.tree->items[i].tag != TL_V_TENSOR) {
+            st = tl_trace_refuse(ev, "a tree holds %s",
+                                 tl_value_type_str(v.tree->items[i]).s);
+            goto out;
+        }
+        TL_GOTO(st, lift_tensor(ev, v.tree->items[i].tensor, cell,
+                                (uint32_t)i, &items[i]));
+    }
+    if (v.tree->finite.tag == TL_V_TENSOR) {
+        TL_GOTO(st, lift_tensor(ev, v.tree->finite.tensor, cell, (uint32_t)n,
+                                &flag));
+    } else {
+        TL_GOTO(st, step_bits(ev, TL_V_EMPTY, 0, 0));
+    }
+    TL_GOTO(st, tl_lift(ev, v.tree->scaler, cell, &scaler));
+    st = tl_tree_new_take(out, v.tree->shape, items, ev->diag);
+    memset(items, 0, n * sizeof(*items));
+    if (st == TL_OK) {
+        out->tree->finite = flag;
+        out->tree->scaler = scaler;
+        flag = tl_empty();
+        scaler = tl_empty();
+    }
+out:
+    tl_unref_all(items, n);
+    tl_unref(flag);
+    tl_unref(scaler);
+    tl_free(items);
+    return st;
+}
+
+tl_status tl_lift(tl_eval *ev, tl_value v, int64_t cell, tl_value *out)
+{
+    TL_TRY(tl_check_stack(ev, ev->rt->span));
+    switch (v.tag) {
+    case TL_V_TENSOR:
+        return lift_tensor(ev, v.tensor, cell, 0, out);
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return lift_seq(ev, v, cell, out);
+    case TL_V_DICT:
+        return lift_dict(ev, v, cell, out);
+    case TL_V_FN:
+        return lift_fn(ev, v, cell, out);
+    case TL_V_METHOD:
+        return lift_method(ev, v, cell, out);
+    case TL_V_RECORD:
+        return lift_record(ev, v, cell, out);
+    case TL_V_TREE:
+        return lift_tree(ev, v, cell, out);
+    default:
+        break;
+    }
+    if ((v.tag == TL_V_INT || v.tag == TL_V_FLOAT) &&
+        number_varies(tl_trace_of(ev), v, tl_trace_of(ev)->symbols)) {
+        return lift_number(ev, v, cell, out);
+    }
+    (void)prior_step(tl_trace_of(ev), v.tag);
+    *out = tl_ref(v);
+    switch (v.tag) {
+    case TL_V_EMPTY:
+    case TL_V_NONE:
+    case TL_V_ELLIPSIS:
+        return step_bits(ev, v.tag, 0, 0);
+    case TL_V_BOOL:
+        return step_bits(ev, v.tag, 0, v.b);
+    case TL_V_INT:
+    case TL_V_FLOAT:
+    case TL_V_BUILTIN:
+        return step_bits(ev, v.tag, 0, (uint64_t)v.i);
+    case TL_V_DTYPE:
+        return step_bits(ev, v.tag, 0, (uint64_t)v.dtype);
+    case TL_V_STR:
+        return add_step(ev, (tl_shape_of){.tag = TL_V_STR, .keep = v});
+    case TL_V_RANGE:
+        TL_TRY(step_bits(ev, v.tag, 0, (uint64_t)v.range->start));
+        TL_TRY(step_bits(ev, v.tag, 0, (uint64_t)v.range->stop));
+        return step_bits(ev, v.tag, 0, (uint64_t)v.range->step);
+    case TL_V_MODULE:
+        return step_bits(ev, v.tag, 0, v.module->serial);
+    case TL_V_CLASS:
+        return step_bits(ev, v.tag, 0, (uint64_t)(uintptr_t)v.cls->code);
+    case TL_V_NAMESPACE:
+        return step_bits(ev, v.tag, 0, (uint64_t)(uintptr_t)v.ns);
+    case TL_V_CELL:
+    case TL_V_SELECT: /* kept alive, so that no other takes the address */
+    case TL_V_CONTEXT:
+        return add_step(ev, (tl_shape_of){.tag = (uint8_t)v.tag, .keep = v,
+                            .bits = (uint64_t)(uintptr_t)v.obj});
+    default:
+        return tl_trace_refuse(ev, "a value of type %s cannot be passed in",
+                               tl_value_type_str(v).s);
+    }
+}
+
+/* ---- matching ----------------------------------------------------------- */
+
+typedef struct matcher {
+    const tl_steps *steps;
+    size_t at;
+    tl_leaf_value *leaves;
+    size_t n;
+} matcher;
+
+static const tl_shape_of *next(matcher *m)
+{
+    return &m->steps->items[m->at++];
+}
+
+static bool matches(matcher *m, tl_value v);
+
+static bool match_tensor(matcher *m, tl_value v)
+{
+    const tl_shape_of *s = next(m);
+    const tl_tensor *t = v.tensor;
+
+    if (v.tag != TL_V_TENSOR || s->tag != TL_V_TENSOR ||
+        s->dtype != t->dtype || s->rank != t->rank) {
+        return false;
+    }
+    for (int i = 0; i < t->rank; i++) {
+        const tl_shape_of *size = next(m);
+
+        if (size->n == 1 ? t->size[i] < 2
+                         : size->bits != (uint64_t)t->size[i]) {
+            return false;
+        }
+    }
+    if (s->bits != tl_layout_class(t)) {
+        return false;
+    }
+    m->leaves[m->n++].tensor = v.tensor;
+    return true;
+}
+
+/* A number that may be any, of its type. */
+static bool match_number(matcher *m, tl_value v)
+{
+    tl_gscalar *to = &m->leaves[m->n].scalar;
+
+    if (next(m)->dtype != v.tag ||
+        (v.tag == TL_V_INT && (v.i >= TL_SYM_MAX || v.i <= -TL_SYM_MAX))) {
+        return false;
+    }
+    if (v.tag == TL_V_INT) {
+        to->i = v.i;
+    } else {
+        to->f = v.f;
+    }
+    m->n++;
+    return true;
+}
+
+static bool match_items(matcher *m, const tl_value *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!matches(m, items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_key(tl_value a, tl_value b)
+{
+    bool same = false;
+    tl_diag none;
+    tl_status st;
+
+    if (a.tag != b.tag) {
+        return false;
+    }
+    if (a.tag == TL_V_STR) {
+        return a.str == b.str || (a.str->len == b.str->len &&
+                                  memcmp(a.str->data, b.str->data,
+                                         a.str->len) == 0);
+    }
+    tl_diag_init(&none, NULL);
+    st = tl_value_equal(a, b, &same, &none);
+    tl_diag_fini(&none);
+    return st == TL_OK && same;
+}
+
+static bool match_dict(matcher *m, tl_value v)
+{
+    size_t at = 0;
+
+    if (next(m)->n != v.dict->live) {
+        return false;
+    }
+    for (tl_dict_entry *e; (e = tl_dict_next(v.dict, &at)) != NULL;) {
+        const tl_shape_of *s = next(m);
+
+        if (s->bits != e->hash || !same_key(s->keep, e->key) ||
+            !matches(m, e->value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool match_tree(matcher *m, const tl_tree *t)
+{
+    const tl_shape_of *s = next(m);
+
+    if (s->tree != t->shape && !tl_tree_shape_same(s->tree, t->shape)) {
+        return false;
+    }
+    for (size_t i = 0; i < t->shape->len; i++) {
+        if (!match_tensor(m, t->items[i])) {
+            return false;
+        }
+    }
+    return matches(m, t->finite) && matches(m, t->scaler);
+}
+
+static bool match_fn(matcher *m, const tl_fn *fn)
+{
+    const tl_shape_of *s = next(m);
+
+    return s->n == fn->ncaptures &&
+           s->bits == (uint64_t)(uintptr_t)fn->code &&
+           next(m)->bits == (fn->self ? fn->self->serial + 1 : 0) &&
+           match_items(m, fn->captures, fn->ncaptures);
+}
+
+static bool match_method(matcher *m, const tl_method *method)
+{
+    const void *what = method->code ? (const void *)method->code
+                                    : (const void *)method->builtin;
+
+    return next(m)->bits == (uint64_t)(uintptr_t)what &&
+           matches(m, method->self);
+}
+
+static bool match_record(matcher *m, const tl_record *r)
+{
+    size_t n = r->cls->code->params.len;
+    const tl_shape_of *s = next(m);
+
+    return s->n == n && s->bits == (uint64_t)(uintptr_t)r->cls->code &&
+           match_items(m, r->fields, n);
+}
+
+static bool match_range(matcher *m, const tl_range *r)
+{
+    return next(m)->bits == (uint64_t)r->start &&
+           next(m)->bits == (uint64_t)r->stop &&
+           next(m)->bits == (uint64_t)r->step;
+}
+
+static bool matches(matcher *m, tl_value v)
+{
+    const tl_shape_of *s = &m->steps->items[m->at];
+
+    if (s->tag == TL_V_SYM) {
+        return match_number(m, v);
+    }
+    if (s->tag != v.tag) {
+        return false;
+    }
+    switch (v.tag) {
+    case TL_V_TENSOR:
+        return match_tensor(m, v);
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return next(m)->n == v.seq->len &&
+               match_items(m, v.seq->items, v.seq->len);
+    case TL_V_DICT:
+        return match_dict(m, v);
+    case TL_V_FN:
+        return match_fn(m, v.fn);
+    case TL_V_METHOD:
+        return match_method(m, v.method);
+    case TL_V_RECORD:
+        return match_record(m, v.record);
+    case TL_V_TREE:
+        return match_tree(m, v.tree);
+    case TL_V_RANGE:
+        return match_range(m, v.range);
+    case TL_V_STR:
+        return same_key(next(m)->keep, v);
+    case TL_V_BOOL:
+        return next(m)->bits == v.b;
+    case TL_V_INT:
+    case TL_V_FLOAT:
+    case TL_V_BUILTIN:
+        return next(m)->bits == (uint64_t)v.i;
+    case TL_V_DTYPE:
+        return next(m)->bits == (uint64_t)v.dtype;
+    case TL_V_MODULE:
+        return next(m)->bits == v.module->serial;
+    case TL_V_CLASS:
+        return next(m)->bits == (uint64_t)(uintptr_t)v.cls->code;
+    case TL_V_CELL:
+    case TL_V_SELECT:
+    case TL_V_CONTEXT:
+    case TL_V_NAMESPACE:
+        return next(m)->bits == (uint64_t)(uintptr_t)v.obj;
+    case TL_V_EMPTY:
+    case TL_V_NONE:
+    case TL_V_ELLIPSIS:
+        (void)next(m);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool tl_lift_matches(const tl_steps *steps, size_t *at, tl_value v,
+                     tl_leaf_value *leaves, size_t *n)
+{
+    matcher m = {steps, *at, leaves, *n};
+    bool ok = matches(&m, v);
+
+    *at = m.at;
+    *n = m.n;
+    return ok;
+}
+
+/* ---- and back ----------------------------------------------------------- */
+
+typedef struct back {
+    tl_eval *ev;
+    tl_status (*result)(void *arg, tl_value node, tl_value *out);
+    void *arg;
+} back;
+
+static tl_status lift_back(back *b, tl_value v, tl_value *out);
+
+static tl_status back_seq(back *b, tl_value v, tl_value *out)
+{
+    tl_value made;
+
+    TL_TRY(tl_seq_alloc(&made, v.tag, v.seq->len, b->ev->diag));
+    for (size_t i = 0; i < v.seq->len; i++) {
+        tl_status st = lift_back(b, v.seq->items[i], &made.seq->items[i]);
+
+        if (st != TL_OK) {
+            tl_unref(made);
+            return st;
+        }
+    }
+    *out = made;
+    return TL_OK;
+}
+
+static tl_status back_dict(back *b, tl_value v, tl_value *out)
+{
+    tl_value made;
+    size_t at = 0;
+
+    TL_TRY(tl_dict_new(&made, b->ev->diag));
+    for (tl_dict_entry *e; (e = tl_dict_next(v.dict, &at)) != NULL;) {
+        tl_value item = tl_empty();
+        tl_status st = lift_back(b, e->value, &item);
+
+        if (st == TL_OK) {
+            st = tl_dict_set_take(made.dict, tl_ref(e->key), item,
+                                  b->ev->diag);
+        }
+        if (st != TL_OK) {
+            tl_unref(made);
+            return st;
+        }
+    }
+    *out = made;
+    return TL_OK;
+}
+
+static tl_status back_record(back *b, tl_value v, tl_value *out)
+{
+    size_t n = v.record->cls->code->params.len;
+    tl_record *made = tl_obj_new(TL_V_RECORD,
+                                 sizeof(*made) + n * sizeof(tl_value),
+                                 b->ev->diag);
+
+    if (made == NULL) {
+        return TL_ERR_MEMORY;
+    }
+    made->cls = v.record->cls;
+    made->cls->obj.refs++;
+    *out = tl_obj_value_take(made);
+    for (size_t i = 0; i < n; i++) {
+        tl_status st = lift_back(b, v.record->fields[i], &made->fields[i]);
+
+        if (st != TL_OK) {
+            tl_drop(out);
+            return st;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status back_tree(back *b, tl_value v, tl_value *out)
+{
+    const tl_tree *t = v.tree;
+    tl_value *items = tl_calloc(t->shape->len + 1, sizeof(*items));
+    tl_status st = TL_OK;
+
+    if (items == NULL) {
+        return tl_fail_memory(b->ev->diag, "a tree",
+                              t->shape->len * sizeof(*items));
+    }
+    for (size_t i = 0; i < t->shape->len && st == TL_OK; i++) {
+        st = lift_back(b, t->items[i], &items[i]);
+    }
+    if (st == TL_OK) {
+        st = tl_tree_new_take(out, t->shape, items, b->ev->diag);
+    } else {
+        tl_unref_all(items, t->shape->len);
+    }
+    tl_free(items);
+    if (st != TL_OK) {
+        return st;
+    }
+    st = lift_back(b, t->finite, &out->tree->finite);
+    if (st == TL_OK) {
+        st = lift_back(b, t->scaler, &out->tree->scaler);
+    }
+    if (st != TL_OK) {
+        tl_drop(out);
+    }
+    return st;
+}
+
+static tl_status back_fn(back *b, tl_value v, tl_value *out)
+{
+    const tl_fn *fn = v.fn;
+    tl_fn *made = tl_obj_new(TL_V_FN,
+                             sizeof(*fn) + fn->ncaptures * sizeof(tl_value),
+                             b->ev->diag);
+
+    if (made == NULL) {
+        return TL_ERR_MEMORY;
+    }
+    made->code = fn->code;
+    made->ns = fn->ns;
+    made->self = fn->self;
+    if (fn->self != NULL) {
+        fn->self->obj.refs++;
+    }
+    made->ncaptures = fn->ncaptures;
+    *out = tl_obj_value_take(made);
+    for (size_t i = 0; i < fn->ncaptures; i++) {
+        tl_status st = lift_back(b, fn->captures[i], &made->captures[i]);
+
+        if (st != TL_OK) {
+            tl_drop(out);
+            return st;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status lift_back(back *b, tl_value v, tl_value *out)
+{
+    TL_TRY(tl_check_stack(b->ev, b->ev->rt->span));
+    switch (v.tag) {
+    case TL_V_NODE:
+    case TL_V_SYM:
+        return b->result(b->arg, v, out);
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return back_seq(b, v, out);
+    case TL_V_DICT:
+        return back_dict(b, v, out);
+    case TL_V_RECORD:
+        return back_record(b, v, out);
+    case TL_V_TREE:
+        return back_tree(b, v, out);
+    case TL_V_FN:
+        if (v.fn->ncaptures > 0) {
+            return back_fn(b, v, out);
+        }
+        break;
+    case TL_V_UNKNOWN:
+        return tl_trace_refuse(b->ev, "a result is not known before the run");
+    default:
+        break;
+    }
+    *out = tl_ref(v);
+    return TL_OK;
+}
+
+tl_status tl_lift_back(tl_eval *ev, tl_value v,
+                       tl_status (*result)(void *arg, tl_value node,
+                                           tl_value *out),
+                       void *arg, tl_value *out)
+{
+    back b = {ev, result, arg};
+
+    return lift_back(&b, v, out);
+}

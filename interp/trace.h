@@ -1,0 +1,173 @@
+/* trace.h - evaluating a function in the graph domain.
+ *
+ * A trace walks a function once, with its arguments *lifted*: tensors are
+ * inputs of a graph, everything else is what it is.  What the function looks
+ * at from outside is lifted when it is first read: arguments, captured
+ * values, globals.  A *root* remembers where a value came from and what it
+ * was like; later calls match the roots and collect the inputs from them, so
+ * a program never sees a stale value (LANGUAGE.md 8). */
+#ifndef TL_INTERP_TRACE_H
+#define TL_INTERP_TRACE_H
+
+#include "compiler/build.h"
+#include "compiler/program.h"
+#include "interp/domain.h"
+#include "interp/eval_impl.h"
+#include "interp/sym.h"
+#include "interp/tree.h"
+
+/* One step of what a lifted value is like, in the order of the walk. */
+typedef struct tl_shape_of {
+    uint8_t tag;   /* tl_tag; SYM: a number that may be any, of tag `dtype`;
+                      INT with n = 1: a size that may be any of at least 2 */
+    uint8_t dtype; /* of tensors */
+    uint16_t rank;
+    uint32_t n;    /* length of containers; of tensors: first input's number */
+    uint64_t bits; /* of scalars; address of code; serial of modules */
+    tl_value keep; /* what is compared by content: text, keys */
+    tl_tree_shape *tree; /* of trees; counted */
+} tl_shape_of;
+
+typedef enum tl_root_kind {
+    TL_ROOT_ARG,    /* argument `index` of the call, keywords last */
+    TL_ROOT_SELF,   /* the module of a method */
+    TL_ROOT_CLOSURE,
+    TL_ROOT_GLOBAL  /* slot `index` of `ns` */
+} tl_root_kind;
+
+typedef struct tl_root {
+    tl_root_kind kind;
+    uint32_t index;
+    tl_namespace *ns;
+    size_t first, len; /* its steps */
+    tl_value lifted;   /* during the trace */
+} tl_root;
+
+/* Where an input of the graph comes from. */
+typedef enum tl_input_kind {
+    TL_IN_LEAF, /* leaf `index` of the roots, in their order */
+    TL_IN_CELL, /* cell `index`, leaf `leaf` of what it holds */
+    TL_IN_PIN,  /* tensor `index` that cannot change */
+    TL_IN_SEED,
+    TL_IN_DRAWS
+} tl_input_kind;
+
+typedef struct tl_input {
+    tl_input_kind kind;
+    uint32_t index, leaf;
+    uint64_t layout; /* how the tensor lies: see tl_layout_class */
+} tl_input;
+
+/* How the elements of a tensor lie, as far as results depend on it: 0
+ * row-major; 1 in no order that matters, the program gets a row-major copy;
+ * else row-major under a permutation of the axes (four bits an axis), the
+ * program gets the permuted view of a row-major tensor. */
+uint64_t tl_layout_class(const tl_tensor *t);
+
+/* The tensor that a program gets for `t` of class `layout`; a new
+ * reference. */
+TL_MUST_USE tl_status tl_layout_base(tl_rt *rt, tl_tensor *t, uint64_t layout,
+                                     tl_tensor **out);
+
+/* A cell that the function reads or writes. */
+typedef struct tl_tcell {
+    tl_cell *cell;   /* counted during the trace; then alive as long as the
+                        roots match */
+    tl_value value;  /* as the trace sees it: NODEs; EMPTY: not read yet */
+    tl_value before; /* what was stored when it was first read, lifted */
+    size_t first, len; /* steps of what it held */
+    bool read, written;
+} tl_tcell;
+
+/* The mode that a module was forced to when the function was called. */
+typedef struct tl_tmode {
+    tl_module *module; /* alive as long as the roots match */
+    int8_t forced;
+} tl_tmode;
+
+typedef TL_GARRAY(tl_shape_of) tl_steps;
+
+/* What a call passes in for one leaf: a tensor, borrowed, or a number. */
+typedef struct tl_leaf_value {
+    tl_tensor *tensor;
+    tl_gscalar scalar;
+} tl_leaf_value;
+
+/* Steps of an earlier trace for the same value: what has changed since
+ * becomes a symbol. */
+typedef struct tl_prior {
+    const tl_steps *steps; /* NULL: none */
+    size_t at, end;
+} tl_prior;
+
+typedef struct tl_trace {
+    tl_gbuild b;
+    tl_steps steps;
+    uint32_t nleaves; /* of roots */
+    TL_GARRAY(tl_root) roots;
+    TL_GARRAY(tl_input) inputs;
+    TL_GARRAY(tl_tcell) cells;
+    TL_GARRAY(tl_value) pins; /* TENSOR, counted */
+    TL_GARRAY(tl_tmode) modes;
+    tl_map by_slot;   /* &ns->slots[i] -> root number + 1 */
+    tl_map by_cell;   /* tl_cell * -> number + 1 */
+    tl_map by_tensor; /* tl_tensor * -> value number, of pins */
+    const tl_args *args; /* of the traced call */
+    const struct tl_entry *earlier; /* programs of the function */
+    tl_prior prior;
+    bool symbols; /* numbers that are lifted now are symbols at once */
+    bool gave_up; /* the run itself will say why: no E0602 */
+} tl_trace;
+
+static inline tl_trace *tl_trace_of(tl_eval *ev)
+{
+    return ev->domain_state;
+}
+
+/* ---- lifting (lift.c) --------------------------------------------------- */
+
+/* *out becomes `v` with inputs in place of tensors; its steps are appended to
+ * the trace's.  `cell` >= 0: leaves belong to that cell, else to the roots.
+ * E0602 for what cannot be passed. */
+TL_MUST_USE tl_status tl_lift(tl_eval *ev, tl_value v, int64_t cell,
+                              tl_value *out);
+
+void tl_steps_fini(tl_steps *steps);
+
+/* Does `v` match the steps from *at on?  Its leaves are stored from leaves[*n]
+ * on.  Nothing is reported. */
+bool tl_lift_matches(const tl_steps *steps, size_t *at, tl_value v,
+                     tl_leaf_value *leaves, size_t *n);
+
+/* The steps that an earlier program of the function has for a root or a
+ * cell. */
+tl_prior tl_prior_root(const struct tl_entry *e, tl_root_kind kind,
+                       uint32_t index, const tl_namespace *ns);
+tl_prior tl_prior_cell(const struct tl_entry *e, const tl_cell *cell);
+
+/* `v`, made by the trace, with result(arg, node) in place of its nodes and
+ * symbols.  E0602
+ * for an UNKNOWN: what the trace could not express. */
+TL_MUST_USE tl_status tl_lift_back(
+    tl_eval *ev, tl_value v,
+    tl_status (*result)(void *arg, tl_value node, tl_value *out), void *arg,
+    tl_value *out);
+
+/* ---- the trace ---------------------------------------------------------- */
+
+/* What a root holds, lifted. */
+TL_MUST_USE tl_status tl_trace_root(tl_eval *ev, tl_root_kind kind,
+                                    uint32_t index, tl_value v,
+                                    tl_value *out);
+
+/* A tensor value as a value of the graph: itself, or a pin. */
+TL_MUST_USE tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out);
+
+/* A value of the graph as a NODE. */
+TL_MUST_USE tl_status tl_trace_node(tl_eval *ev, tl_gval v, tl_value *out);
+
+/* Refuse to compile: E0602 with this reason. */
+tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
