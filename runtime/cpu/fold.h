@@ -15,7 +15,7 @@
 enum {
     TL_LEAF = 256, /* elements */
     TL_LANES = 16,
-    TL_FOLD_BYTES = 1024 /* of a row of neighbouring results */
+    TL_FOLD_BYTES = 4096 /* of a row of neighbouring results */
 };
 
 typedef enum tl_fold_kind {

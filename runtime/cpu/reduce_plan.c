@@ -66,6 +66,9 @@ static void set_groups(tl_reduce_plan *p)
                 stay == p->reduced.count);
     }
     p->w = over ? TL_FOLD_BYTES / p->width : 1;
+    if (over && p->feed != NULL && stay > 1) {
+        p->w = TL_READ_BYTES / (SHORT * p->width); /* a group in a window */
+    }
     p->row = over ? inner : 1;
     p->groups = tl_ceil_div(p->row, p->w);
 }
