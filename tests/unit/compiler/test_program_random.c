@@ -212,7 +212,6 @@ static add_fn *const add[] = {
     add_permute,   add_reshape,    add_expand,  add_slice,  add_slice_put,
     add_reduction, add_row_kernel, add_matmul,  add_update, add_reduction};
 
-/* Gradients of a sum of a value by some inputs: MAPGRAD nodes and rules. */
 static void random_world(world *w, uint64_t seed)
 {
     int ops, outputs;

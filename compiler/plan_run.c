@@ -1,0 +1,360 @@
+/* plan_run.c - replaying a plan: where headers point, and the loop. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "compiler/plan_region.h"
+#include "runtime/base/check.h"
+
+/* ---- where headers point ------------------------------------------------ */
+
+/* An arena that is large enough, for all plans of the program. */
+static tl_status bind_arena(tl_plan *pl, tl_rt *rt)
+{
+    tl_program *p = pl->p;
+
+    if (!p->arena || tl_storage_bytes(p->arena) < pl->arena) {
+        tl_storage *arena;
+
+        TL_TRY(tl_storage_new(&arena, rt->pool, pl->arena, rt->diag));
+        tl_storage_unref(p->arena);
+        p->arena = arena;
+    }
+    if (pl->bound != p->arena) {
+        for (uint32_t i = 0; i < pl->narena_headers; i++) {
+            pl->arena_headers[i]->storage = p->arena;
+        }
+        pl->bound = p->arena;
+    }
+    return TL_OK;
+}
+
+static void bind_inputs(tl_plan *pl, const tl_run *run)
+{
+    for (uint32_t i = 0; i < pl->ninputs; i++) {
+        tl_pinput *in = &pl->inputs[i];
+        const tl_tensor *t = run->tensors[in->index];
+
+        if (in->storage == t->storage && in->offset == t->offset) {
+            continue;
+        }
+        for (uint32_t k = 0; k < in->nheaders; k++) {
+            in->headers[k]->storage = t->storage;
+            in->headers[k]->offset = t->offset + in->rel[k];
+        }
+        in->storage = t->storage;
+        in->offset = t->offset;
+    }
+}
+
+/* May the input's storage be written over?  The header must be what a fresh
+ * output's would be. */
+static bool given_away(const tl_run *run, uint32_t input)
+{
+    const tl_tensor *t = run->tensors[input];
+
+    return run->donate && run->donate[input] && t->refs == 1 &&
+           t->offset == 0 && t->storage &&
+           tl_storage_unshared(t->storage) &&
+           tl_storage_bytes(t->storage) / 2 <=
+               (size_t)t->numel * tl_dtype_size(t->dtype) + 64;
+}
+
+/* The output's header: the donor's, or a new one. */
+static tl_status open_target(tl_plan *pl, tl_ptarget *t, tl_rt *rt,
+                             const tl_run *run)
+{
+    const tl_pval *v = tl_pval_at(pl, t->value);
+
+    if (t->donor != 0 && given_away(run, t->donor - 1)) {
+        t->t = tl_tensor_ref(run->tensors[t->donor - 1]);
+        if (t->t->link.tape != 0) {
+            tl_tensor_unlink(t->t);
+        }
+        if (t->t->rank > 1) { /* axes of size 1 may have any stride */
+            tl_row_major(t->t->rank, t->t->size, t->t->stride);
+        }
+    } else {
+        TL_TRY(tl_tensor_new(&t->t, rt->pool, (tl_dtype)v->dtype, v->rank,
+                             v->size, rt->diag));
+    }
+    if (t->storage != t->t->storage) {
+        t->storage = t->t->storage;
+        for (uint32_t k = 0; k < t->nheaders; k++) {
+            t->headers[k]->storage = t->storage;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status open_targets(tl_plan *pl, tl_rt *rt, const tl_run *run)
+{
+    for (uint32_t i = 0; i < pl->ntargets; i++) {
+        TL_TRY(open_target(pl, &pl->targets[i], rt, run));
+    }
+    return TL_OK;
+}
+
+static void close_targets(tl_plan *pl)
+{
+    for (uint32_t i = 0; i < pl->ntargets; i++) {
+        tl_tensor_unref(pl->targets[i].t);
+        pl->targets[i].t = NULL;
+    }
+}
+
+/* ---- what leaves the plan ----------------------------------------------- */
+
+static tl_status view_of(const tl_pval *v, const tl_tensor *base,
+                         tl_rt *rt, tl_tensor **out)
+{
+    return tl_tensor_view(out, base, v->rank, v->size, v->stride,
+                          base->offset + v->offset, rt->diag);
+}
+
+/* A reference to value v that may be kept: of an input or output its own
+ * header or a view of it, of what lies in the arena a copy. */
+static tl_status give_value(tl_plan *pl, uint32_t v, tl_rt *rt,
+                            const tl_run *run, tl_tensor **out)
+{
+    const tl_pval *val = tl_pval_at(pl, v);
+    const tl_pbuf *b = &pl->bufs.items[tl_pval_root(pl, v)];
+    tl_tensor *base;
+    bool whole;
+
+    switch ((tl_pwhere)b->where) {
+    case TL_PB_INPUT:
+        base = run->tensors[b->index];
+        whole = v == pl->val_of[pl->p->g->inputs.items[b->index]];
+        break;
+    case TL_PB_CONST:
+        base = pl->p->consts[b->index];
+        whole = v == pl->val_of[pl->p->g->nodes.items[b->index].out];
+        break;
+    case TL_PB_OUTPUT:
+        base = pl->targets[b->index].t;
+        whole = tl_plan_is_whole(pl, &pl->targets[b->index], v);
+        break;
+    default:
+        return tl_apply_borrowed(rt, TL_OP_copy, &val->t, 1, NULL, out);
+    }
+    if (whole) {
+        *out = tl_tensor_ref(base);
+        return TL_OK;
+    }
+    return view_of(val, base, rt, out);
+}
+
+static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run)
+{
+    const tl_graph *g = pl->p->g;
+    tl_status st = TL_OK;
+    size_t i;
+
+    for (i = 0; i < g->outputs.len && st == TL_OK; i++) {
+        const tl_poutput *o = &pl->outputs[i];
+
+        if (o->target != 0) {
+            run->out_tensors[i] = tl_tensor_ref(pl->targets[o->target - 1].t);
+        } else if (o->value != 0) {
+            st = give_value(pl, o->value, rt, run, &run->out_tensors[i]);
+        } else {
+            run->out_scalars[i] = pl->p->env.scalar[g->outputs.items[i]];
+        }
+    }
+    if (st == TL_OK) {
+        return TL_OK;
+    }
+    i--; /* it has nothing */
+    while (i-- > 0) {
+        if (pl->outputs[i].value != 0) {
+            tl_tensor_unref(run->out_tensors[i]);
+            run->out_tensors[i] = NULL;
+        }
+    }
+    return st;
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+static void set_host(tl_program *p, tl_gval v, tl_gscalar s)
+{
+    p->env.scalar[v] = s;
+    p->env.known[v] = 1;
+    if (p->facts.atom[v] != 0) {
+        p->env.atom[p->facts.atom[v] - 1] = s.i;
+    }
+}
+
+static tl_status run_host(tl_program *p, uint32_t n, tl_rt *rt)
+{
+    tl_gval v = p->g->nodes.items[n].out;
+
+    TL_TRY(tl_graph_host(p->g, n, &p->env, rt->diag));
+    set_host(p, v, p->env.scalar[v]);
+    return TL_OK;
+}
+
+static void run_scalar(tl_program *p, const tl_pstep *s)
+{
+    tl_gval v = tl_goperand(p->g, &p->g->nodes.items[s->node], 0);
+    tl_gscalar x = p->env.scalar[v];
+
+    switch ((tl_gclass)p->g->values.items[v].cls) {
+    case TL_GC_FLOAT:
+        tl_tensor_set_f(s->tout[0], 0, x.f);
+        break;
+    case TL_GC_BOOL:
+        tl_tensor_set_i(s->tout[0], 0, x.b);
+        break;
+    default:
+        tl_tensor_set_i(s->tout[0], 0, x.i);
+        break;
+    }
+}
+
+static tl_status run_item(tl_program *p, const tl_pstep *s, tl_rt *rt)
+{
+    tl_gval v = p->g->nodes.items[s->node].out;
+    tl_gscalar x;
+
+    TL_TRY(tl_walk_item(rt, s->tin[0], (tl_gclass)p->g->values.items[v].cls,
+                        &x));
+    set_host(p, v, x);
+    return TL_OK;
+}
+
+/* Show an effect what it asks for, as tensors that it may keep. */
+static tl_status call_effect(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                             const tl_run *run)
+{
+    const tl_gnode *n = &pl->p->g->nodes.items[s->node];
+    tl_walk *w = &pl->p->walk;
+    tl_status st = TL_OK;
+    uint32_t made = 0;
+
+    for (; made < n->nin && st == TL_OK; made++) {
+        uint32_t v = pl->refs.items[s->in + made];
+
+        w->in[made] = NULL;
+        if (v != 0) {
+            st = give_value(pl, v, rt, run, &w->in[made]);
+        }
+    }
+    w->rt = rt;
+    w->effect = run->effect;
+    w->arg = run->arg;
+    if (st == TL_OK) {
+        st = tl_walk_effect(w, n);
+    }
+    while (made-- > 0) {
+        tl_tensor_unref(w->in[made]);
+    }
+    return st;
+}
+
+static tl_status run_effect(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                            const tl_run *run)
+{
+    const tl_gnode *n = &pl->p->g->nodes.items[s->node];
+
+    if (n->kind == TL_G_ASSERT) {
+        tl_gscalar holds = pl->p->env.scalar[tl_goperand(pl->p->g, n, 0)];
+
+        if (s->tin[0]) {
+            TL_TRY(tl_walk_item(rt, s->tin[0], TL_GC_BOOL, &holds));
+        }
+        if (holds.b) {
+            return TL_OK;
+        }
+    }
+    return call_effect(pl, s, rt, run);
+}
+
+static tl_status run_step(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                          const tl_run *run)
+{
+    if (s->binds) {
+        tl_gnode_attrs_bind(pl->p->g, &pl->p->g->nodes.items[s->node],
+                            &pl->p->env, s->at);
+    }
+    switch ((tl_pstep_kind)s->kind) {
+    case TL_PS_KERNEL:
+        return s->kernel(&rt->kctx, (tl_op)s->op, s->tin, (int)s->nin,
+                         s->tout, (int)s->nout, s->at);
+    case TL_PS_TILE:
+        return tl_tile_run(s->tile, &rt->kctx);
+    case TL_PS_GRAD:
+        return rt->device->map_grad(&rt->kctx, (tl_op)s->op, s->which, s->tin,
+                                    (int)s->nin - 2, s->tin[s->nin - 2],
+                                    s->tin[s->nin - 1], s->tout[0], s->at);
+    case TL_PS_SCALAR:
+        run_scalar(pl->p, s);
+        return TL_OK;
+    case TL_PS_ITEM:
+        return run_item(pl->p, s, rt);
+    case TL_PS_HOST:
+        return run_host(pl->p, s->node, rt);
+    case TL_PS_EFFECT:
+        return run_effect(pl, s, rt, run);
+    default:
+        return tl_region_run(pl, s, rt, run);
+    }
+}
+
+/* ---- the loop ----------------------------------------------------------- */
+
+static tl_status fail_step(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                           tl_status st)
+{
+    if (st == TL_ERR_MEMORY && s->kind <= TL_PS_GRAD) {
+        tl_diag_note(rt->diag, "in the operation `%s`",
+                     tl_op_get((tl_op)s->op)->name);
+    }
+    tl_diag_at(rt->diag, pl->p->g->nodes.items[s->node].span);
+    return st;
+}
+
+static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
+{
+    volatile sig_atomic_t *interrupted = rt->interrupted;
+
+    for (uint32_t pos = 0; pos < pl->norder; pos++) {
+        const tl_pstep *s = &pl->steps.items[pl->order[pos]];
+        size_t warnings = rt->diag->nwarnings;
+        tl_status st;
+
+        if (interrupted && *interrupted) {
+            st = tl_fail(rt->diag, TL_E0608, "interrupted");
+            return fail_step(pl, s, rt, st);
+        }
+        st = run_step(pl, s, rt, run);
+        if (st != TL_OK) {
+            return fail_step(pl, s, rt, st);
+        }
+        if (rt->diag->nwarnings != warnings) {
+            tl_diag_at(rt->diag, pl->p->g->nodes.items[s->node].span);
+        }
+    }
+    return TL_OK;
+}
+
+tl_status tl_plan_run(tl_plan *pl, tl_program *p, tl_rt *rt,
+                      const tl_run *run)
+{
+    tl_status st;
+
+    TL_ASSERT(pl->p == p);
+    (void)p;
+    TL_TRY(bind_arena(pl, rt));
+    bind_inputs(pl, run);
+    st = open_targets(pl, rt, run);
+    if (st == TL_OK) {
+        st = replay(pl, rt, run);
+    }
+    if (st == TL_OK) {
+        st = give_outputs(pl, rt, run);
+    }
+    close_targets(pl);
+    return st;
+}

@@ -1,0 +1,212 @@
+/* program_early.c - what of a graph follows from its inputs alone: the atoms
+ * that plans are made for, and their values in a run. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "compiler/program_impl.h"
+#include "runtime/base/mem.h"
+#include "runtime/op/dim_code.h"
+
+static bool atom_is_early(const tl_program *p, uint32_t atom)
+{
+    const tl_gatom *a = &p->g->atoms.items[atom];
+
+    return a->kind == TL_GA_SIZE || p->early[a->index] != 0;
+}
+
+bool tl_program_size_is_early(const tl_program *p, uint32_t size)
+{
+    const tl_gsize *s = &p->g->dims.items[size];
+    const int64_t *code = p->g->code.items + s->code;
+
+    for (uint32_t i = 0; i < s->len; i++) {
+        if (code[i] == TL_DC_ATOM &&
+            !atom_is_early(p, (uint32_t)code[i + 1])) {
+            return false;
+        }
+        i += code[i] == TL_DC_ATOM || code[i] == TL_DC_NUM;
+    }
+    return true;
+}
+
+static bool sizes_are_early(const tl_program *p, uint32_t first, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        if (!tl_program_size_is_early(p, p->g->sizes.items[first + k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The size that a SIZE node gives. */
+static uint32_t size_of_node(const tl_program *p, const tl_gnode *n)
+{
+    return p->g->sizes.items[p->g->attrs.items[n->attrs].dims];
+}
+
+/* Is the first result of a node at the top level early? */
+static bool node_is_early(const tl_program *p, const tl_gnode *n)
+{
+    switch ((tl_gkind)n->kind) {
+    case TL_G_INPUT:
+        return p->g->values.items[n->out].cls != TL_GC_TENSOR;
+    case TL_G_NUM:
+        return true;
+    case TL_G_SIZE:
+        return tl_program_size_is_early(p, size_of_node(p, n));
+    case TL_G_HOST:
+        for (uint32_t k = 0; k < n->nin; k++) {
+            if (!p->early[tl_goperand(p->g, n, k)]) {
+                return false;
+            }
+        }
+        return true;
+    case TL_G_LOOP: /* makes all its turns */
+        return n->nregions == 1 && p->early[tl_goperand(p->g, n, 0)];
+    default:
+        return false;
+    }
+}
+
+/* Mark what the early atoms are computed from, from the last node back. */
+static void mark_needed(const tl_program *p, uint8_t *needed)
+{
+    const tl_graph *g = p->g;
+
+    for (uint32_t i = 0; i < p->natoms; i++) {
+        const tl_gatom *a = &g->atoms.items[p->atoms[i]];
+
+        if (a->kind == TL_GA_INT) {
+            needed[a->index] = 1;
+        }
+    }
+    for (uint32_t n = (uint32_t)g->nodes.len; n-- > 1;) {
+        const tl_gnode *node = &g->nodes.items[n];
+
+        if (node->owner != 0 || node->nout == 0 || !needed[node->out]) {
+            continue;
+        }
+        for (uint32_t k = 0; k < node->nin; k++) {
+            if (node->kind == TL_G_HOST || (node->kind == TL_G_LOOP && !k)) {
+                needed[tl_goperand(g, node, k)] = 1;
+            }
+        }
+    }
+}
+
+static tl_status list_needed(tl_program *p, tl_diag *diag)
+{
+    const tl_graph *g = p->g;
+    uint8_t *needed = tl_calloc(g->values.len + 1, 1);
+
+    if (!needed) {
+        return tl_fail_memory(diag, "facts about a graph", g->values.len);
+    }
+    mark_needed(p, needed);
+    for (uint32_t n = 1; n < g->nodes.len; n++) {
+        const tl_gnode *node = &g->nodes.items[n];
+
+        if (node->owner == 0 && node->nout > 0 && needed[node->out] &&
+            node->kind != TL_G_INPUT) {
+            p->nodes[p->nnodes++] = n;
+        }
+    }
+    tl_free(needed);
+    return TL_OK;
+}
+
+/* Do all sizes of the top level follow from the inputs? */
+static bool top_is_early(const tl_program *p)
+{
+    const tl_graph *g = p->g;
+
+    for (uint32_t n = 1; n < g->nodes.len; n++) {
+        const tl_gnode *node = &g->nodes.items[n];
+        const tl_gattrs *at = &g->attrs.items[node->attrs];
+
+        if (node->owner != 0) {
+            continue;
+        }
+        if (node->attrs != 0 && !sizes_are_early(p, at->dims, at->ndims)) {
+            return false;
+        }
+        for (uint32_t k = 0; k < node->nout; k++) {
+            const tl_gvalue *v = &g->values.items[node->out + k];
+
+            if (!sizes_are_early(p, v->shape, v->rank)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+tl_status tl_program_find_early(tl_program *p, tl_diag *diag)
+{
+    const tl_graph *g = p->g;
+
+    p->early = tl_calloc(g->values.len + 1, 1);
+    p->nodes = tl_calloc(g->nodes.len + 1, sizeof(*p->nodes));
+    p->atoms = tl_calloc(g->atoms.len + 1, sizeof(*p->atoms));
+    if (!p->early || !p->nodes || !p->atoms) {
+        return tl_fail_memory(diag, "facts about a graph", g->values.len);
+    }
+    for (uint32_t n = 1; n < g->nodes.len; n++) {
+        const tl_gnode *node = &g->nodes.items[n];
+
+        if (node->owner == 0 && node->nout > 0) {
+            p->early[node->out] = node_is_early(p, node);
+        }
+    }
+    for (uint32_t a = 0; a < g->atoms.len; a++) {
+        if (atom_is_early(p, a)) {
+            p->atoms[p->natoms++] = a;
+        }
+    }
+    p->late = !top_is_early(p);
+    return list_needed(p, diag);
+}
+
+/* ---- in a run ----------------------------------------------------------- */
+
+static void set_host(tl_program *p, tl_gval v, tl_gscalar s)
+{
+    p->env.scalar[v] = s;
+    p->env.known[v] = 1;
+    if (p->facts.atom[v] != 0) {
+        p->env.atom[p->facts.atom[v] - 1] = s.i;
+    }
+}
+
+bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag)
+{
+    const tl_graph *g = p->g;
+
+    for (uint32_t i = 0; i < p->nhosts; i++) {
+        set_host(p, g->inputs.items[p->hosts[i]], run->scalars[p->hosts[i]]);
+    }
+    for (uint32_t i = 0; i < p->natoms; i++) {
+        const tl_gatom *a = &g->atoms.items[p->atoms[i]];
+
+        if (a->kind == TL_GA_SIZE) {
+            p->env.atom[p->atoms[i]] = run->tensors[a->index]->size[a->axis];
+        }
+    }
+    for (uint32_t i = 0; i < p->nnodes; i++) {
+        const tl_gnode *n = &g->nodes.items[p->nodes[i]];
+
+        if (n->kind == TL_G_LOOP) {
+            int64_t turns = p->env.scalar[tl_goperand(g, n, 0)].i;
+
+            set_host(p, n->out, (tl_gscalar){.i = turns > 0 ? turns : 0});
+            continue;
+        }
+        if (tl_graph_host(g, p->nodes[i], &p->env, diag) != TL_OK) {
+            return false;
+        }
+        set_host(p, n->out, p->env.scalar[n->out]);
+    }
+    return true;
+}
