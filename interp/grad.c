@@ -288,12 +288,16 @@ static void mark_training(tl_gradblk *b, int by)
 
 /* ---- results ----------------------------------------------------------- */
 
-/* One target's gradient out of `grads`, whose items it takes. */
+/* One target's gradient out of `grads`, whose items it takes.  That of a cell
+ * is a tensor, but a tree where it has a flag to carry. */
 static tl_status target_result(tl_eval *ev, const tl_gradblk *b,
                                const tl_target *t, tl_value *grads,
                                tl_value finite, tl_value *out)
 {
-    if (t->kind != TL_TARGET_CELLS) {
+    bool scaled = b->scaler.tag == TL_V_MODULE;
+
+    if (t->kind == TL_TARGET_VARIABLE ||
+        (t->kind == TL_TARGET_CELL && !scaled)) {
         *out = grads[0];
         grads[0] = tl_empty();
         return TL_OK;
@@ -303,7 +307,7 @@ static tl_status target_result(tl_eval *ev, const tl_gradblk *b,
     for (size_t i = 0; i < t->shape->len; i++) {
         grads[i] = tl_empty();
     }
-    if (st == TL_OK && b->scaler.tag == TL_V_MODULE) {
+    if (st == TL_OK && scaled) {
         out->tree->finite = tl_ref(finite);
         out->tree->scaler = tl_ref(b->scaler);
     }
