@@ -11,21 +11,73 @@
 #define MAX(a, b) ((a) >= (b) ? (a) : (b) > (a) ? (b) : (a) + (b))
 #define MIN(a, b) ((a) <= (b) ? (a) : (b) < (a) ? (b) : (a) + (b))
 
-#define FOLD(name, type, identity, JOIN)                                     \
-    static void name##_leaf(const void *from, int64_t n, void *to)           \
+/* Sixteen lanes and as many elements at a time; returns how many were taken.
+ * lane[j] = JOIN(lane[j], x[j]), written out for lanes in registers. */
+#define LANES(name, type, JOIN)                                              \
+    static inline int64_t name##_lanes(type *lane, const type *x, int64_t n) \
     {                                                                        \
-        const type *x = from;                                                \
-        type lane[TL_LANES];                                                 \
         int64_t i = 0;                                                       \
                                                                              \
-        for (int j = 0; j < TL_LANES; j++) {                                 \
-            lane[j] = (identity);                                            \
-        }                                                                    \
         for (; i + TL_LANES <= n; i += TL_LANES) {                           \
             for (int j = 0; j < TL_LANES; j++) {                             \
                 lane[j] = JOIN(lane[j], x[i + j]);                           \
             }                                                                \
         }                                                                    \
+        return i;                                                            \
+    }
+
+/* The same for MAX and MIN, of which gcc makes branches: with vectors, and
+ * without (0.1 and 1.9 ns an element of random floats, AMD EPYC).  `BETTER`
+ * is MAX's >= or MIN's <=. */
+#ifdef TL_CPU_AVX2
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
+#define BEST_LANES(name, type, bits, BETTER)                                 \
+    typedef type name##_vec                                                  \
+        __attribute__((vector_size(VECTOR), aligned(sizeof(type)),           \
+                       may_alias));                                          \
+    typedef bits name##_bits                                                 \
+        __attribute__((vector_size(VECTOR), aligned(sizeof(type)),           \
+                       may_alias));                                          \
+                                                                             \
+    static inline int64_t name##_lanes(type *lane, const type *x, int64_t n) \
+    {                                                                        \
+        enum { PART = VECTOR / sizeof(type), PARTS = TL_LANES / PART };      \
+        name##_vec a[PARTS], b;                                              \
+        int64_t i = 0;                                                       \
+                                                                             \
+        memcpy(a, lane, sizeof a);                                           \
+        for (; i + TL_LANES <= n; i += TL_LANES) {                           \
+            _Pragma("GCC unroll 8") for (int j = 0; j < PARTS; j++)          \
+            {                                                                \
+                name##_bits left, right;                                     \
+                                                                             \
+                b = *(const name##_vec *)(x + i + j * PART);                 \
+                left = a[j] BETTER b;                                        \
+                right = (b BETTER a[j]) & ~left;                             \
+                a[j] = (name##_vec)((left & (name##_bits)a[j]) |             \
+                                    (right & (name##_bits)b) |               \
+                                    (~(left | right) &                       \
+                                     (name##_bits)(a[j] + b)));              \
+            }                                                                \
+        }                                                                    \
+        memcpy(lane, a, sizeof a);                                           \
+        return i;                                                            \
+    }
+
+#define FOLD(name, type, identity, JOIN)                                     \
+    static void name##_leaf(const void *from, int64_t n, void *to)           \
+    {                                                                        \
+        const type *x = from;                                                \
+        type lane[TL_LANES];                                                 \
+        int64_t i;                                                           \
+                                                                             \
+        for (int j = 0; j < TL_LANES; j++) {                                 \
+            lane[j] = (identity);                                            \
+        }                                                                    \
+        i = name##_lanes(lane, x, n);                                        \
         for (int j = 0; i + j < n; j++) {                                    \
             lane[j] = JOIN(lane[j], x[i + j]);                               \
         }                                                                    \
@@ -79,14 +131,22 @@
     static const tl_fold name = {name##_leaf, name##_clear, name##_row,      \
                                  name##_join, name##_merge};
 
-#define FLOATS(suffix, type)                                                 \
+#define FLOATS(suffix, type, bits)                                           \
+    LANES(sum_##suffix, type, SUM)                                           \
+    LANES(prod_##suffix, type, PROD)                                         \
+    BEST_LANES(max_##suffix, type, bits, >=)                                 \
+    BEST_LANES(min_##suffix, type, bits, <=)                                 \
     FOLD(sum_##suffix, type, 0, SUM)                                         \
     FOLD(prod_##suffix, type, 1, PROD)                                       \
     FOLD(max_##suffix, type, -(type)INFINITY, MAX)                           \
     FOLD(min_##suffix, type, (type)INFINITY, MIN)
 
-FLOATS(f32, float)
-FLOATS(f64, double)
+FLOATS(f32, float, int32_t)
+FLOATS(f64, double, int64_t)
+LANES(sum_i64, int64_t, SUM)
+LANES(prod_i64, int64_t, PROD)
+LANES(max_i64, int64_t, MAX)
+LANES(min_i64, int64_t, MIN)
 FOLD(sum_i64, int64_t, 0, SUM)
 FOLD(prod_i64, int64_t, 1, PROD)
 FOLD(max_i64, int64_t, INT64_MIN, MAX)
