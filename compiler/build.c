@@ -111,6 +111,9 @@ tl_status tl_gbuild_atom(tl_gbuild *b, tl_gatom atom, int64_t least,
                     (void *)((uintptr_t)number + 1))) {
         return tl_fail_memory(b->diag, "a size", sizeof(*out));
     }
+    if (atom.kind == TL_GA_INT && b->values.items[atom.index].late) {
+        TL_TRY(TL_VEC_PUSH(&b->late, *out, b->diag));
+    }
     b->atoms.items[number] = *out;
     b->hints.items[number] = hint;
     return TL_OK;
@@ -138,6 +141,16 @@ tl_status tl_gbuild_hint(tl_gbuild *b, tl_dim d, int64_t *out)
 tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v, tl_gscalar expected)
 {
     return tl_graph_guard(b->g, v, expected, b->span, b->diag);
+}
+
+bool tl_gbuild_is_late(const tl_gbuild *b, tl_dim d)
+{
+    for (size_t i = 0; i < b->late.len; i++) {
+        if (tl_dim_has(d, b->late.items[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Guard that `op` holds of two sizes, which stand outside of any region. */
@@ -169,6 +182,9 @@ static tl_status guard_equal(void *arg, tl_dim x, tl_dim y)
     if (i != k) {
         return TL_ERR_PROGRAM;
     }
+    if (tl_gbuild_is_late(b, x) || tl_gbuild_is_late(b, y)) {
+        return TL_OK;
+    }
     TL_TRY(guard_sizes(b, TL_H_eq_i, x, y));
     return tl_dims_fact_equal(b->dims, x, y, b->diag);
 }
@@ -181,7 +197,7 @@ static tl_status guard_le(void *arg, tl_dim x, tl_dim y, bool *holds)
     TL_TRY(tl_gbuild_hint(b, x, &i));
     TL_TRY(tl_gbuild_hint(b, y, &k));
     *holds = i <= k;
-    if (i > k) {
+    if (i > k || tl_gbuild_is_late(b, x) || tl_gbuild_is_late(b, y)) {
         return TL_OK;
     }
     TL_TRY(guard_sizes(b, TL_H_le_i, x, y));
@@ -197,6 +213,11 @@ static tl_status pin_size(void *arg, tl_dim d, tl_dim *out)
         *out = d;
         return TL_OK;
     }
+    if (tl_gbuild_is_late(b, d)) {
+        return tl_fail(b->diag, TL_E0602,
+                       "something is decided by a number that differs from "
+                       "turn to turn of a loop");
+    }
     TL_TRY(tl_gbuild_hint(b, d, &n));
     *out = tl_dim_num(n);
     return guard_equal(b, d, *out);
@@ -208,7 +229,7 @@ tl_status tl_gbuild_extent(tl_gbuild *b, tl_dim d, tl_dim *out)
     bool holds;
 
     *out = d;
-    if (tl_dim_is_num(d) ||
+    if (tl_dim_is_num(d) || tl_gbuild_is_late(b, d) ||
         tl_dim_le(b->dims, tl_dim_num(2), d) == TL_PROVED) {
         return TL_OK;
     }
@@ -261,7 +282,7 @@ tl_status tl_gbuild_note(tl_gbuild *b, tl_gval v, const tl_ttype *type,
     while (b->values.len <= v) {
         TL_TRY(TL_VEC_PUSH(&b->values, (tl_bvalue){0}, b->diag));
     }
-    b->values.items[v] = (tl_bvalue){kept, seen};
+    b->values.items[v] = (tl_bvalue){kept, seen, false};
     return TL_OK;
 }
 
@@ -348,7 +369,9 @@ tl_status tl_gbuild_size(tl_gbuild *b, tl_dim d, tl_gval *out)
 
     TL_TRY(tl_gbuild_dim(b, d, &size));
     TL_TRY(tl_graph_attrs(b->g, &at, &size, NULL, &n.attrs, b->diag));
-    return add_one(b, &n, NULL, TL_GC_INT, 0, out);
+    TL_TRY(add_one(b, &n, NULL, TL_GC_INT, 0, out));
+    b->values.items[*out].late = tl_gbuild_is_late(b, d);
+    return TL_OK;
 }
 
 tl_status tl_gbuild_host(tl_gbuild *b, tl_ghost op, tl_gclass cls,
@@ -356,8 +379,14 @@ tl_status tl_gbuild_host(tl_gbuild *b, tl_ghost op, tl_gclass cls,
 {
     tl_gnew n = {.kind = TL_G_HOST, .op = (uint16_t)op, .in = in,
                  .nin = (uint32_t)nin};
+    bool late = false;
 
-    return add_one(b, &n, NULL, cls, 0, out);
+    for (int i = 0; i < nin; i++) {
+        late = late || b->values.items[in[i]].late;
+    }
+    TL_TRY(add_one(b, &n, NULL, cls, 0, out));
+    b->values.items[*out].late = late;
+    return TL_OK;
 }
 
 tl_status tl_gbuild_scalar(tl_gbuild *b, tl_gval v, tl_dtype dtype,
@@ -373,7 +402,9 @@ tl_status tl_gbuild_item(tl_gbuild *b, tl_gval v, tl_gclass cls, tl_gval *out)
 {
     tl_gnew n = {.kind = TL_G_ITEM, .in = &v, .nin = 1};
 
-    return add_one(b, &n, NULL, cls, 0, out);
+    TL_TRY(add_one(b, &n, NULL, cls, 0, out));
+    b->values.items[*out].late = true;
+    return TL_OK;
 }
 
 tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
@@ -406,6 +437,93 @@ tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
         return st;
     }
     return TL_VEC_PUSH(&b->g->reports, report, b->diag);
+}
+
+/* ---- regions ------------------------------------------------------------ */
+
+tl_status tl_gbuild_region_open(tl_gbuild *b, const tl_ttype *const *types,
+                                const tl_gclass *cls, uint32_t n,
+                                uint32_t *region, tl_gval *first)
+{
+    tl_gvalue *params = tl_calloc(n + 1, sizeof(*params));
+    tl_status st = TL_OK;
+
+    if (!params) {
+        return tl_fail_memory(b->diag, "a region", n * sizeof(*params));
+    }
+    for (uint32_t i = 0; i < n && st == TL_OK; i++) {
+        params[i].cls = (uint8_t)cls[i];
+        if (types[i]) {
+            st = tl_gbuild_value(b, types[i], &params[i]);
+        }
+    }
+    *first = (tl_gval)b->g->values.len;
+    if (st == TL_OK) {
+        st = tl_graph_region_open(b->g, params, n, region, b->diag);
+    }
+    tl_free(params);
+    for (uint32_t i = 0; i < n && st == TL_OK; i++) {
+        bool real = types[i] && tl_dtype_is_float(types[i]->dtype);
+
+        st = tl_gbuild_note(b, *first + i, types[i],
+                            real && b->no_grad == 0 ? b->visible : 0);
+        if (st == TL_OK) {
+            b->values.items[*first + i].late = !types[i];
+        }
+    }
+    if (st == TL_OK) {
+        b->owner = *region;
+    }
+    return st;
+}
+
+tl_status tl_gbuild_region_close(tl_gbuild *b, uint32_t region,
+                                 uint32_t around)
+{
+    b->owner = around;
+    return tl_graph_region_close(b->g, region, NULL, 0, b->diag);
+}
+
+tl_status tl_gbuild_region_results(tl_gbuild *b, uint32_t region,
+                                   const tl_gval *v, uint32_t n)
+{
+    return tl_graph_region_results(b->g, region, v, n, b->diag);
+}
+
+tl_status tl_gbuild_flow(tl_gbuild *b, tl_gkind kind, uint32_t region,
+                         uint32_t nregions, const tl_gval *in, uint32_t nin,
+                         const tl_gval *like, uint32_t n, tl_gval *out)
+{
+    uint32_t extra = kind == TL_G_LOOP;
+    tl_gvalue *values = tl_calloc(n + 2, sizeof(*values));
+    tl_gnew node = {.kind = kind, .in = in, .nin = nin, .nout = n + extra,
+                    .out = values, .region = region, .nregions = nregions,
+                    .owner = b->owner, .span = b->span, .data = n};
+    tl_gval first;
+    tl_status st;
+
+    if (!values) {
+        return tl_fail_memory(b->diag, "a region", n * sizeof(*values));
+    }
+    values[0].cls = TL_GC_INT;
+    for (uint32_t i = 0; i < n; i++) {
+        values[extra + i] = b->g->values.items[like[i]];
+    }
+    st = tl_graph_add(b->g, &node, &first, b->diag);
+    tl_free(values);
+    for (uint32_t i = 0; i < n + extra && st == TL_OK; i++) {
+        const tl_ttype *type = i < extra ? NULL
+                                         : tl_gbuild_type(b, like[i - extra]);
+        bool real = type && tl_dtype_is_float(type->dtype);
+
+        out[i] = first + i;
+        st = tl_gbuild_note(b, out[i], type,
+                            real && b->no_grad == 0 ? b->visible : 0);
+        if (st == TL_OK) {
+            b->values.items[out[i]].late = !type;
+        }
+    }
+    return st;
 }
 
 /* ---- custom gradients --------------------------------------------------- */
@@ -513,6 +631,7 @@ void tl_gbuild_fini(tl_gbuild *b)
     tl_free(b->attrs.items);
     tl_free(b->atoms.items);
     tl_free(b->hints.items);
+    tl_free(b->late.items);
     tl_free(b->customs.items);
     tl_arena_fini(&b->arena);
     memset(b, 0, sizeof(*b));

@@ -35,6 +35,8 @@ typedef struct tl_gcustom {
 typedef struct tl_bvalue {
     const tl_ttype *type; /* of tensors; lives as long as the builder */
     uint64_t seen;        /* open blocks whose targets it depends on, as bits */
+    bool late;            /* a host scalar that only the run knows: it comes
+                             from a tensor or differs from turn to turn */
 } tl_bvalue;
 
 struct tl_gbuild {
@@ -48,6 +50,7 @@ struct tl_gbuild {
     TL_GARRAY(const tl_attrs *) attrs; /* by node: as they came; or NULL */
     TL_GARRAY(tl_dim) atoms;     /* by number of the graph's atom */
     TL_GARRAY(int64_t) hints;    /* their values in the traced call */
+    TL_GARRAY(tl_dim) late;      /* atoms that only the run knows */
     TL_GARRAY(tl_gcustom) customs;
     tl_map sizes;   /* polynomial -> number of its size */
     tl_map numbers; /* polynomial that is an atom -> its number + 1 */
@@ -120,6 +123,10 @@ TL_MUST_USE tl_status tl_gbuild_hint(tl_gbuild *b, tl_dim d, int64_t *out);
 TL_MUST_USE tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v,
                                       tl_gscalar expected);
 
+/* Does the size contain what only the run knows?  Then nothing may be decided
+ * by it; what is assumed of it the run checks. */
+bool tl_gbuild_is_late(const tl_gbuild *b, tl_dim d);
+
 /* A size that a shape may have: sizes of 0 and 1 are read (and then plain
  * numbers), of others the graph knows that they are at least 2. */
 TL_MUST_USE tl_status tl_gbuild_extent(tl_gbuild *b, tl_dim d, tl_dim *out);
@@ -154,6 +161,30 @@ TL_MUST_USE tl_status tl_gbuild_apply(tl_gbuild *b, tl_op op,
                                       const tl_gval *in, int nin,
                                       const tl_attrs *at, tl_gval *out);
 
+/* Open a region with parameters of these types (NULL: a host scalar of class
+ * cls[i]); *first is the first of them.  Nodes that follow stand in it. */
+TL_MUST_USE tl_status tl_gbuild_region_open(tl_gbuild *b,
+                                            const tl_ttype *const *types,
+                                            const tl_gclass *cls, uint32_t n,
+                                            uint32_t *region, tl_gval *first);
+
+/* Close it: nodes that follow stand in the region `around`.  Results are set
+ * later. */
+TL_MUST_USE tl_status tl_gbuild_region_close(tl_gbuild *b, uint32_t region,
+                                             uint32_t around);
+
+/* The results of a closed region. */
+TL_MUST_USE tl_status tl_gbuild_region_results(tl_gbuild *b, uint32_t region,
+                                               const tl_gval *v, uint32_t n);
+
+/* The IF or LOOP node that owns regions; its results have the types of
+ * like[0 .. n) (a loop's count of turns comes before them). */
+TL_MUST_USE tl_status tl_gbuild_flow(tl_gbuild *b, tl_gkind kind,
+                                     uint32_t region, uint32_t nregions,
+                                     const tl_gval *in, uint32_t nin,
+                                     const tl_gval *like, uint32_t n,
+                                     tl_gval *out);
+
 /* An effect: operands are the condition (0: a host call), what is shown, and
  * values of cells written so far. */
 TL_MUST_USE tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
@@ -180,6 +211,7 @@ typedef struct tl_gblock {
     uint64_t below_visible; /* what closing restores */
     uint64_t below_innermost;
     int below_no_grad;
+    uint32_t owner; /* region in which it stands */
 } tl_gblock;
 
 /* As tl_grad_open.  E0602 with more than 60 blocks open. */

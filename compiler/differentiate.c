@@ -31,7 +31,8 @@ tl_status tl_gblock_open(tl_gbuild *b, tl_gblock *block)
                          .first_value = (tl_gval)b->g->values.len,
                          .below_visible = b->visible,
                          .below_innermost = b->innermost,
-                         .below_no_grad = b->no_grad};
+                         .below_no_grad = b->no_grad,
+                         .owner = b->owner};
     b->open |= block->bit;
     b->innermost = block->bit;
     b->visible = (b->no_grad > 0 ? 0 : b->visible) | block->bit;
@@ -58,10 +59,13 @@ tl_status tl_gblock_leaf(tl_gbuild *b, const tl_gblock *block, tl_gval v,
                          tl_gval *out)
 {
     int no_grad = b->no_grad;
+    uint32_t owner = b->owner;
     tl_status st;
 
     b->no_grad = 0; /* a leaf is the identity on every open block */
+    b->owner = block->owner; /* it may be read outside of a branch later */
     st = tl_gbuild_alias(b, v, out);
+    b->owner = owner;
     b->no_grad = no_grad;
     if (st == TL_OK) {
         b->values.items[*out].seen |= block->bit;

@@ -282,6 +282,19 @@ tl_status tl_graph_region_close(tl_graph *g, uint32_t region,
     return TL_OK;
 }
 
+tl_status tl_graph_region_results(tl_graph *g, uint32_t region,
+                                  const tl_gval *results, uint32_t n,
+                                  tl_diag *diag)
+{
+    tl_gregion *r = &g->regions.items[region];
+
+    TL_TRY(too_many(n, diag));
+    TL_TRY(TL_GROOM(&g->operands, n, diag));
+    r->results = n > 0 ? TL_GPUT(&g->operands, results, n) : 0;
+    r->nresults = n;
+    return TL_OK;
+}
+
 /* ---- nodes -------------------------------------------------------------- */
 
 tl_status tl_graph_add(tl_graph *g, const tl_gnew *n, tl_gval *first,

@@ -67,7 +67,7 @@ enum { /* tl_gnode.flags */
     TL_GF_EFFECT = 1,  /* assert, print: never moved, merged or dropped */
     TL_GF_RANDOM = 2,  /* a draw: seed and counter are bound in its
                           attributes (i[0], i[1]); pure all the same */
-    TL_GF_LOCAL = 4    /* free for a pass */
+    TL_GF_LOCAL = 4    /* of passes: replaced, may be dropped */
 };
 
 typedef struct tl_gnode {
@@ -295,6 +295,11 @@ TL_MUST_USE tl_status tl_graph_guard(tl_graph *g, tl_gval value,
  * Values keep their numbers, nodes do not.  Called when a graph is complete;
  * all that follows, checks and passes included, expects it. */
 TL_MUST_USE tl_status tl_graph_settle(tl_graph *g, tl_diag *diag);
+
+/* Give a region that has been closed its results, anew. */
+TL_MUST_USE tl_status tl_graph_region_results(tl_graph *g, uint32_t region,
+                                              const tl_gval *results,
+                                              uint32_t n, tl_diag *diag);
 
 /* ---- asking ------------------------------------------------------------- */
 

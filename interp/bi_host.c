@@ -173,6 +173,13 @@ tl_status tl_bi_range(tl_eval *ev, const tl_builtin *self, tl_value *args,
                       tl_value *out)
 {
     (void)self;
+    TL_TRY(tl_sym_read(ev, &args[2]));
+    if (args[2].i != 0 && (tl_is_sym(args[0]) || tl_is_sym(args[1]))) {
+        bool one = args[1].tag == TL_V_NONE;
+
+        return tl_sym_range(ev, one ? tl_int_value(0) : args[0],
+                            one ? args[0] : args[1], args[2].i, out);
+    }
     if (args[1].tag == TL_V_NONE) {
         return tl_range_new(out, 0, args[0].i, args[2].i, ev->diag);
     }

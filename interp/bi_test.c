@@ -1,4 +1,5 @@
-/* bi_test.c - what `test` blocks use: close, raises, gradcheck; typeof. */
+/* bi_test.c - what `test` blocks use: close, raises, gradcheck; typeof, and
+ * exact, the text of bits. */
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "interp/container.h"
 #include "interp/dict.h"
 #include "interp/domain.h"
+#include "interp/format.h"
+#include "interp/record.h"
 #include "interp/tree.h"
 #include "runtime/autograd/gradcheck.h"
 #include "runtime/base/mem.h"
@@ -283,4 +286,129 @@ tl_status tl_bi_typeof(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
     (void)self;
     return tl_str_new(out, t.s, strcspn(t.s, "["), ev->diag);
+}
+
+/* ---- exact ------------------------------------------------------------- */
+
+static void exact_float(double f, tl_buf *out)
+{
+    if (f != f) {
+        tl_buf_puts(out, "nan"); /* whatever its sign and payload */
+    } else {
+        tl_buf_printf(out, "%a", f);
+    }
+}
+
+static void exact_tensor(const tl_tensor *t, tl_buf *out)
+{
+    bool real = tl_dtype_is_float(t->dtype);
+
+    tl_buf_printf(out, "%s[", tl_dtype_name(t->dtype));
+    for (int i = 0; i < t->rank; i++) {
+        tl_buf_printf(out, i > 0 ? ", %lld" : "%lld", (long long)t->size[i]);
+    }
+    tl_buf_putc(out, ']');
+    for (int64_t i = 0; i < t->numel; i++) {
+        tl_buf_putc(out, ' ');
+        if (real) {
+            exact_float(tl_tensor_get_f(t, i), out);
+        } else {
+            tl_buf_printf(out, "%lld", (long long)tl_tensor_get_i(t, i));
+        }
+    }
+}
+
+static tl_status exact_value(tl_eval *ev, tl_value v, tl_buf *out);
+
+static tl_status exact_items(tl_eval *ev, const tl_value *items, size_t n,
+                             const char *ends, tl_buf *out)
+{
+    tl_buf_putc(out, ends[0]);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0) {
+            tl_buf_puts(out, ", ");
+        }
+        TL_TRY(exact_value(ev, items[i], out));
+    }
+    tl_buf_putc(out, ends[1]);
+    return TL_OK;
+}
+
+static tl_status exact_dict(tl_eval *ev, const tl_dict *d, tl_buf *out)
+{
+    size_t at = 0;
+
+    tl_buf_putc(out, '{');
+    for (const tl_dict_entry *e; (e = tl_dict_next(d, &at)) != NULL;) {
+        TL_TRY(tl_format_repr(e->key, out, ev->diag));
+        tl_buf_puts(out, ": ");
+        TL_TRY(exact_value(ev, e->value, out));
+        tl_buf_puts(out, ", ");
+    }
+    tl_buf_putc(out, '}');
+    return TL_OK;
+}
+
+static tl_status exact_tree(tl_eval *ev, const tl_tree *t, tl_buf *out)
+{
+    for (size_t i = 0; i < t->shape->len; i++) {
+        tl_buf_printf(out, "%s%s: ", i > 0 ? ", " : "<",
+                      t->shape->paths[i]->data);
+        TL_TRY(exact_value(ev, t->items[i], out));
+    }
+    if (t->finite.tag != TL_V_EMPTY) {
+        tl_buf_puts(out, ", finite: ");
+        TL_TRY(exact_value(ev, t->finite, out));
+    }
+    tl_buf_puts(out, ">");
+    return TL_OK;
+}
+
+static tl_status exact_value(tl_eval *ev, tl_value v, tl_buf *out)
+{
+    TL_TRY(tl_check_stack(ev, ev->rt->span));
+    switch (v.tag) {
+    case TL_V_TENSOR:
+        exact_tensor(v.tensor, out);
+        return TL_OK;
+    case TL_V_FLOAT:
+        exact_float(v.f, out);
+        return TL_OK;
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return exact_items(ev, v.seq->items, v.seq->len,
+                           v.tag == TL_V_LIST ? "[]" : "()", out);
+    case TL_V_RECORD:
+        return exact_items(ev, v.record->fields, tl_record_nfields(v.record),
+                           "()", out);
+    case TL_V_DICT:
+        return exact_dict(ev, v.dict, out);
+    case TL_V_TREE:
+        return exact_tree(ev, v.tree, out);
+    default:
+        return tl_format_repr(v, out, ev->diag);
+    }
+}
+
+tl_status tl_bi_exact(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                      tl_value *out)
+{
+    tl_buf text;
+
+    (void)self;
+    if (!ev->domain->has_data) {
+        *out = tl_unknown();
+        return TL_OK;
+    }
+    tl_buf_init(&text);
+    tl_status st = exact_value(ev, args[0], &text);
+
+    if (st == TL_OK && text.failed) {
+        st = tl_fail_memory(ev->diag, "a text", text.len);
+    }
+    if (st == TL_OK) {
+        st = tl_str_new(out, tl_buf_str(&text), text.len, ev->diag);
+    }
+    tl_buf_fini(&text);
+    return st;
 }

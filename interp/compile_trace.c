@@ -37,6 +37,10 @@ static void trace_fini(tl_trace *tr)
     tl_free(tr->cells.items);
     tl_free(tr->pins.items);
     tl_free(tr->modes.items);
+    for (size_t i = 0; i < tr->exits.len; i++) {
+        tl_gexit_fini(&tr->exits.items[i]);
+    }
+    tl_free(tr->exits.items);
     tl_map_fini(&tr->by_slot);
     tl_map_fini(&tr->by_cell);
     tl_map_fini(&tr->by_tensor);
@@ -66,6 +70,7 @@ static tl_status trace_init(tl_eval *ev, tl_trace *tr, saved *s)
     TL_TRY(tl_gbuild_init(&tr->b, ev->diag));
     TL_TRY(host_input(ev, tr, TL_IN_SEED, &tr->b.seed));
     TL_TRY(host_input(ev, tr, TL_IN_DRAWS, &tr->b.draws));
+    tr->draws_in = tr->b.draws;
     tr->b.trace_seed = ev->rt->seed;
     tr->b.first_draw = ev->rt->draws;
     return TL_OK;
@@ -381,6 +386,13 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
         st = entry_cells(ev, tr, &c, e);
     }
     tl_map_fini(&c.index);
+    if (st == TL_OK && tr->b.draws != tr->draws_in) {
+        st = tl_trace_counter(ev);
+        if (st == TL_OK) {
+            st = TL_VEC_PUSH(&tr->b.g->outputs, tr->b.draws, ev->diag);
+            e->draws_out = tr->b.g->outputs.len;
+        }
+    }
     TL_TRY(st);
     TL_TRY(copy_names(ev, args, e));
     MOVE(e->steps, tr->steps);
@@ -394,6 +406,7 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
     e->npins = tr->pins.len;
     tr->pins.items = NULL;
     tr->pins.len = 0;
+    TL_TRY(tl_graph_settle(tr->b.g, ev->diag));
     g = tr->b.g;
     tr->b.g = NULL;
     TL_TRY(tl_program_new(&e->program, g, &options, ev->diag));

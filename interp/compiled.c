@@ -261,7 +261,10 @@ static tl_status run_entry(tl_eval *ev, tl_entry *e, tl_value *out)
     tl_status st = tl_program_run(e->program, ev->rt, &run);
 
     if (st == TL_OK) {
-        ev->rt->draws += e->draws;
+        ev->rt->draws =
+            e->draws_out > 0
+                ? (uint64_t)e->result_scalars[e->draws_out - 1].i
+                : ev->rt->draws + e->draws;
         for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
             if (e->cells[i].written) {
                 st = store_cell(ev, e, &e->cells[i]);

@@ -36,7 +36,8 @@ typedef struct tl_entry {
     size_t ncells;
     tl_program *program;
     tl_value result; /* pattern */
-    uint64_t draws;  /* that a run takes */
+    uint64_t draws;  /* that a run takes, where it is the same in each */
+    size_t draws_out; /* else: output that is the counter afterwards, + 1 */
     /* Scratch of a call: */
     tl_leaf_value *leaves; /* of roots, then of cells */
     size_t nleaves, nroot_leaves;

@@ -87,9 +87,11 @@ static tl_status concrete_branch(tl_eval *ev, tl_value cond,
                       "the condition has no value here");
 }
 
-static tl_status concrete_choose(tl_eval *ev, const tl_ast *then,
-                                 const tl_ast *other, tl_value *out)
+static tl_status concrete_choose(tl_eval *ev, tl_value cond,
+                                 const tl_ast *then, const tl_ast *other,
+                                 tl_value *out)
 {
+    (void)cond;
     (void)other;
     (void)out;
     return tl_fail_at(ev->diag, TL_E0210, then->span,

@@ -42,8 +42,8 @@ struct tl_domain {
                         uint32_t arm, tl_flow *flow);
 
     /* `a if cond else b` with a condition that is not known. */
-    tl_status (*choose)(tl_eval *ev, const tl_ast *then, const tl_ast *other,
-                        tl_value *out);
+    tl_status (*choose)(tl_eval *ev, tl_value cond, const tl_ast *then,
+                        const tl_ast *other, tl_value *out);
 
     /* *v becomes what may be *v or `other` (borrowed). */
     tl_status (*join)(tl_eval *ev, tl_value *v, tl_value other);

@@ -626,13 +626,15 @@ static tl_status eval_cond(tl_eval *ev, const tl_ast_cond *n, tl_value *out)
     TL_TRY(tl_eval_expr(ev, n->cond, &c));
     tl_status st = tl_eval_truth(ev, c, &known, &yes);
 
+    if (st == TL_OK && !known) {
+        st = ev->domain->choose(ev, c, n->then, n->other, out);
+        tl_unref(c);
+        return st;
+    }
     tl_unref(c);
     if (st != TL_OK) {
         tl_diag_at(ev->diag, n->cond->span);
         return st;
-    }
-    if (!known) {
-        return ev->domain->choose(ev, n->then, n->other, out);
     }
     return tl_eval_expr(ev, yes ? n->then : n->other, out);
 }

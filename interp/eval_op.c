@@ -521,6 +521,12 @@ tl_status tl_eval_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
     *out = true;
     if (tl_is_sym(v)) {
         tl_value now = tl_ref(v);
+
+        if (tl_sym_is_late(ev, v)) {
+            *known = false;
+            tl_unref(now);
+            return TL_OK;
+        }
         tl_status st = tl_sym_read(ev, &now);
 
         if (st == TL_OK) {

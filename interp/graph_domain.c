@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/trace.h"
+#include "interp/graph_flow.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -88,6 +88,21 @@ tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out)
     return tl_map_set(&tr->by_tensor, v.tensor, (void *)(uintptr_t)*out)
                ? TL_OK
                : tl_fail_memory(ev->diag, "a trace", sizeof(v));
+}
+
+tl_status tl_trace_counter(tl_eval *ev)
+{
+    tl_gbuild *b = &tl_trace_of(ev)->b;
+    tl_gscalar by = {.i = (int64_t)(ev->rt->draws - b->first_draw)};
+    tl_gval in[2] = {b->draws, 0};
+
+    if (by.i == 0) {
+        return TL_OK;
+    }
+    TL_TRY(tl_gbuild_num(b, TL_GC_INT, by, &in[1]));
+    TL_TRY(tl_gbuild_host(b, TL_H_add_i, TL_GC_INT, in, 2, &b->draws));
+    b->first_draw = ev->rt->draws;
+    return TL_OK;
 }
 
 /* ---- operations --------------------------------------------------------- */
@@ -183,7 +198,8 @@ static tl_status graph_effect(tl_eval *ev, tl_host_effect what, bool *perform)
     case TL_HOST_RAISE: /* so would the run: it will say it */
         break;
     }
-    tl_trace_of(ev)->gave_up = true;
+    tl_trace_of(ev)->raised = tl_trace_of(ev)->b.owner != 0;
+    tl_trace_of(ev)->gave_up = !tl_trace_of(ev)->raised;
     return tl_fail(ev->diag, TL_E0602, "it raises an error");
 }
 
@@ -415,86 +431,10 @@ out:
 
 /* ---- control flow ------------------------------------------------------- */
 
-static tl_status graph_branch(tl_eval *ev, tl_value cond,
-                              const tl_ast_if *node, uint32_t arm,
-                              tl_flow *flow)
-{
-    const tl_ast_arm *a = TL_AST(arm, node->arms.items[arm]);
-
-    (void)cond;
-    (void)flow;
-    tl_trace_refuse(ev, "the condition is a tensor");
-    tl_diag_at(ev->diag, a->cond->span);
-    return TL_ERR_REJECTED;
-}
-
-static tl_status graph_choose(tl_eval *ev, const tl_ast *then,
-                              const tl_ast *other, tl_value *out)
-{
-    (void)other;
-    (void)out;
-    tl_trace_refuse(ev, "the condition is a tensor");
-    tl_diag_at(ev->diag, then->span);
-    return TL_ERR_REJECTED;
-}
-
 static tl_status graph_join(tl_eval *ev, tl_value *v, tl_value other)
 {
-    (void)v;
-    (void)other;
-    return tl_trace_refuse(ev, "two ways are joined");
-}
-
-static bool graph_fold_loop(tl_eval *ev, tl_value iterable)
-{
-    (void)ev;
-    return iterable.tag == TL_V_UNKNOWN;
-}
-
-/* A `while` whose condition the trace knows runs turn by turn. */
-static tl_status graph_while(tl_eval *ev, const tl_ast_while *n,
-                             tl_flow *flow)
-{
-    for (;;) {
-        tl_value c = tl_empty();
-        bool known, yes;
-
-        TL_TRY(tl_eval_tick(ev, n->base.span));
-        TL_TRY(tl_eval_expr(ev, n->cond, &c));
-        tl_status st = tl_eval_truth(ev, c, &known, &yes);
-
-        tl_unref(c);
-        if (st == TL_OK && !known) {
-            st = tl_trace_refuse(ev, "the condition is a tensor");
-        }
-        if (st != TL_OK) {
-            tl_diag_at(ev->diag, n->cond->span);
-            return st;
-        }
-        if (!yes) {
-            return TL_OK;
-        }
-        TL_TRY(tl_eval_block(ev, n->body, flow));
-        if (*flow == TL_FLOW_CONTINUE) {
-            *flow = TL_FLOW_NEXT;
-        }
-        if (*flow != TL_FLOW_NEXT) {
-            *flow = *flow == TL_FLOW_BREAK ? TL_FLOW_NEXT : *flow;
-            return TL_OK;
-        }
-    }
-}
-
-static tl_status graph_loop(tl_eval *ev, const tl_ast *node, tl_value item,
-                            tl_flow *flow)
-{
-    (void)item;
-    if (node->kind == TL_AST_WHILE) {
-        return graph_while(ev, TL_AST(while, node), flow);
-    }
-    tl_trace_refuse(ev, "the number of turns is not known");
-    tl_diag_at(ev->diag, node->span);
-    return TL_ERR_REJECTED;
+    (void)other; /* of a function some of whose branches have returned */
+    return tl_graph_exits(ev, v);
 }
 
 static tl_status graph_try(tl_eval *ev, const tl_ast *node, tl_flow *flow)
@@ -511,11 +451,11 @@ const tl_domain tl_domain_graph = {
     .infer = graph_infer,
     .apply = graph_apply,
     .read = graph_read,
-    .branch = graph_branch,
-    .choose = graph_choose,
+    .branch = tl_graph_branch,
+    .choose = tl_graph_choose,
     .join = graph_join,
-    .fold_loop = graph_fold_loop,
-    .loop = graph_loop,
+    .fold_loop = tl_graph_fold_loop,
+    .loop = tl_graph_loop,
     .try_catch = graph_try,
     .effect = graph_effect,
     .cell_get = graph_cell_get,

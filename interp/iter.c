@@ -6,6 +6,7 @@
 #include "interp/container.h"
 #include "interp/dict.h"
 #include "interp/eval_impl.h"
+#include "interp/sym.h"
 #include "runtime/base/mem.h"
 
 enum {
@@ -136,9 +137,12 @@ static tl_status init(tl_eval *ev, tl_value it, tl_iter *state)
 
 tl_status tl_iter_init_take(tl_eval *ev, tl_value it, tl_iter *state)
 {
-    *state = (tl_iter){.source = it};
+    tl_status st = tl_sym_read(ev, &it);
 
-    tl_status st = init(ev, it, state);
+    *state = (tl_iter){.source = it};
+    if (st == TL_OK) {
+        st = init(ev, it, state);
+    }
 
     if (st != TL_OK) {
         tl_iter_fini(state);

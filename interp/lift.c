@@ -161,6 +161,8 @@ static tl_status lift_number(tl_eval *ev, tl_value v, int64_t cell,
 static tl_status permuted(tl_eval *ev, const tl_tensor *t, uint64_t layout,
                           tl_gval *v)
 {
+    tl_gbuild *b = &tl_trace_of(ev)->b;
+    uint32_t owner = b->owner;
     tl_attrs at;
 
     tl_attrs_init(&at);
@@ -168,7 +170,11 @@ static tl_status permuted(tl_eval *ev, const tl_tensor *t, uint64_t layout,
     for (int i = 0; i < t->rank; i++) {
         at.dims[layout >> (4 * i) & 15] = tl_dim_num(i);
     }
-    return tl_gbuild_apply(&tl_trace_of(ev)->b, TL_OP_permute, v, 1, &at, v);
+    b->owner = 0; /* it is kept, and may be read elsewhere later */
+    tl_status st = tl_gbuild_apply(b, TL_OP_permute, v, 1, &at, v);
+
+    b->owner = owner;
+    return st;
 }
 
 /* The type of the next input of the graph, a tensor like `t` whose axes that

@@ -119,7 +119,7 @@ tl_status tl_shape_branch(tl_eval *ev, tl_value cond, const tl_ast_if *node,
     return st;
 }
 
-tl_status tl_shape_choose(tl_eval *ev, const tl_ast *then,
+tl_status tl_shape_choose(tl_eval *ev, tl_value cond, const tl_ast *then,
                           const tl_ast *other, tl_value *out)
 {
     tl_value a = tl_empty(), b = tl_empty();
@@ -127,6 +127,7 @@ tl_status tl_shape_choose(tl_eval *ev, const tl_ast *then,
     tl_snapshot before;
     tl_maybe m;
 
+    (void)cond;
     TL_TRY(tl_snapshot_take(ev, &before));
     tl_maybe_begin(ev, &m);
     tl_status st = tl_maybe_end(ev, &m, tl_eval_expr(ev, then, &a), &dead_a);

@@ -72,7 +72,8 @@ TL_MUST_USE tl_status tl_maybe_end(tl_eval *ev, const tl_maybe *m,
 TL_MUST_USE tl_status tl_shape_branch(tl_eval *ev, tl_value cond,
                                       const tl_ast_if *node, uint32_t arm,
                                       tl_flow *flow);
-TL_MUST_USE tl_status tl_shape_choose(tl_eval *ev, const tl_ast *then,
+TL_MUST_USE tl_status tl_shape_choose(tl_eval *ev, tl_value cond,
+                                      const tl_ast *then,
                                       const tl_ast *other, tl_value *out);
 bool tl_shape_fold_loop(tl_eval *ev, tl_value iterable);
 TL_MUST_USE tl_status tl_shape_loop(tl_eval *ev, const tl_ast *node,

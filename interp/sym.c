@@ -42,6 +42,33 @@ tl_status tl_sym_new(tl_eval *ev, uint32_t id, tl_value hint, tl_value *out)
     return new_sym(ev, (tl_symval){.hint = hint, .dim = d}, out);
 }
 
+tl_status tl_sym_with_host(tl_eval *ev, tl_value v, uint32_t id,
+                           tl_value *out)
+{
+    tl_symval s = *v.sym;
+
+    s.id = id;
+    return new_sym(ev, s, out);
+}
+
+tl_status tl_sym_range(tl_eval *ev, tl_value start, tl_value stop,
+                       int64_t step, tl_value *out)
+{
+    tl_value a = start.tag == TL_V_SYM ? start.sym->hint : start;
+    tl_value b = stop.tag == TL_V_SYM ? stop.sym->hint : stop;
+    tl_symval s = {.id = 0};
+    tl_status st;
+
+    TL_TRY(tl_value_dim(ev, start, &s.dim));
+    TL_TRY(tl_value_dim(ev, stop, &s.stop));
+    TL_TRY(tl_range_new(&s.hint, a.i, b.i, step, ev->diag));
+    st = new_sym(ev, s, out);
+    if (st != TL_OK) {
+        tl_unref(s.hint);
+    }
+    return st;
+}
+
 tl_status tl_sym_output(tl_eval *ev, uint32_t id, tl_value hint,
                         tl_value *out)
 {
@@ -107,7 +134,7 @@ static tl_status own_host(tl_eval *ev, tl_value v, tl_gval *out)
     if (v.tag != TL_V_SYM) {
         return tl_gbuild_num(builder(ev), class_of(v), bits_of(v), out);
     }
-    if (v.sym->hint.tag == TL_V_INT) {
+    if (v.sym->hint.tag == TL_V_INT && v.sym->id == 0) {
         return tl_gbuild_size(builder(ev), v.sym->dim, out);
     }
     *out = v.sym->id;
@@ -137,6 +164,17 @@ tl_status tl_sym_tensor(tl_eval *ev, tl_value v, tl_dtype dtype,
     return tl_trace_node(ev, t, out);
 }
 
+bool tl_sym_is_late(tl_eval *ev, tl_value v)
+{
+    const tl_gbuild *b = &tl_trace_of(ev)->b;
+
+    if (v.tag != TL_V_SYM) {
+        return false;
+    }
+    return v.sym->hint.tag == TL_V_INT ? tl_gbuild_is_late(b, v.sym->dim)
+                                       : b->values.items[v.sym->id].late;
+}
+
 /* ---- reading ------------------------------------------------------------ */
 
 tl_status tl_sym_read(tl_eval *ev, tl_value *v)
@@ -147,16 +185,26 @@ tl_status tl_sym_read(tl_eval *ev, tl_value *v)
     if (s.tag != TL_V_SYM) {
         return TL_OK;
     }
-    if (s.sym->hint.tag == TL_V_INT) {
+    if (s.sym->hint.tag == TL_V_RANGE) {
+        tl_infer *infer = &builder(ev)->infer;
+        tl_dim pinned;
+
+        TL_TRY(infer->pin(infer->guard_arg, s.sym->dim, &pinned));
+        TL_TRY(infer->pin(infer->guard_arg, s.sym->stop, &pinned));
+    } else if (s.sym->hint.tag == TL_V_INT) {
         tl_infer *infer = &builder(ev)->infer;
         tl_dim pinned;
 
         TL_TRY(infer->pin(infer->guard_arg, s.sym->dim, &pinned));
     } else {
         TL_TRY(own_host(ev, s, &host));
+        if (builder(ev)->values.items[host].late) {
+            return tl_trace_refuse(ev, "the host decides something by a "
+                                       "number that only the run knows");
+        }
         TL_TRY(tl_gbuild_guard(builder(ev), host, bits_of(s.sym->hint)));
     }
-    *v = s.sym->hint;
+    *v = tl_ref(s.sym->hint);
     tl_unref(s);
     return TL_OK;
 }

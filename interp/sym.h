@@ -19,9 +19,11 @@
 
 struct tl_symval {
     tl_obj obj;
-    tl_value hint; /* INT, FLOAT or BOOL */
-    tl_dim dim;    /* of an INT */
-    uint32_t id;   /* value of the graph, of a FLOAT or BOOL */
+    tl_value hint; /* INT, FLOAT or BOOL; RANGE: a range with a symbol */
+    tl_dim dim;    /* of an INT; start of a RANGE */
+    tl_dim stop;   /* of a RANGE; the step is its hint's */
+    uint32_t id;   /* value of the graph: of a FLOAT or BOOL, of an INT that has
+                      left a region, else 0 */
 };
 
 static inline bool tl_is_sym(tl_value v)
@@ -38,7 +40,8 @@ static inline tl_tag tl_number_tag(tl_value v)
 /* A host number, known or not. */
 static inline bool tl_is_any_number(tl_value v)
 {
-    return v.tag == TL_V_SYM || tl_is_number(v);
+    return tl_is_number(v) ||
+           (v.tag == TL_V_SYM && v.sym->hint.tag != TL_V_RANGE);
 }
 
 /* A size as the evaluator's int: a number, a symbol, or UNKNOWN where a domain
@@ -52,14 +55,25 @@ TL_MUST_USE tl_status tl_value_dim(tl_eval *ev, tl_value v, tl_dim *out);
 TL_MUST_USE tl_status tl_sym_new(tl_eval *ev, uint32_t id, tl_value hint,
                                  tl_value *out);
 
+/* The int `v` with this host value of the graph, which is the same number. */
+TL_MUST_USE tl_status tl_sym_with_host(tl_eval *ev, tl_value v, uint32_t id,
+                                       tl_value *out);
+
 /* A symbol in a pattern of results: output number `id` of a program. */
 TL_MUST_USE tl_status tl_sym_output(tl_eval *ev, uint32_t id, tl_value hint,
                                     tl_value *out);
+
+/* range(start, stop, step) of which start or stop is a symbol. */
+TL_MUST_USE tl_status tl_sym_range(tl_eval *ev, tl_value start, tl_value stop,
+                                   int64_t step, tl_value *out);
 
 /* *v, if it is a symbol, becomes its value.  deep: symbols in lists, tuples
  * and dicts too. */
 TL_MUST_USE tl_status tl_sym_read(tl_eval *ev, tl_value *v);
 TL_MUST_USE tl_status tl_sym_read_deep(tl_eval *ev, tl_value *v);
+
+/* Does only the run know it?  Then it cannot be read. */
+bool tl_sym_is_late(tl_eval *ev, tl_value v);
 
 /* A number, symbol or not, as a host value of the graph: INT or BOOL as
  * float if `as_float`. */

@@ -100,10 +100,30 @@ typedef struct tl_prior {
     size_t at, end;
 } tl_prior;
 
+/* What a branch or a turn of a loop may change (graph_state.h). */
+typedef struct tl_gstate {
+    tl_value *slots, *cells;
+    bool *written; /* by cell */
+    size_t nslots, ncells;
+    uint64_t draws, first_draw; /* of the evaluator; of the builder */
+    tl_gval base;               /* value of the builder's counter */
+} tl_gstate;
+
+/* A return under a condition that the run decides. */
+typedef struct tl_gexit {
+    const tl_frame *frame; /* that returns */
+    tl_gval cond;          /* host bool: it has returned */
+    tl_value value;
+    tl_gstate state; /* cells and counter at that moment */
+} tl_gexit;
+
+void tl_gexit_fini(tl_gexit *e);
+
 typedef struct tl_trace {
     tl_gbuild b;
     tl_steps steps;
     uint32_t nleaves; /* of roots */
+    tl_gval draws_in; /* the counter of draws at the call */
     TL_GARRAY(tl_root) roots;
     TL_GARRAY(tl_input) inputs;
     TL_GARRAY(tl_tcell) cells;
@@ -116,6 +136,8 @@ typedef struct tl_trace {
     const struct tl_entry *earlier; /* programs of the function */
     tl_prior prior;
     bool symbols; /* numbers that are lifted now are symbols at once */
+    TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
+    bool raised;  /* the failure on its way up is a raise in a region */
     bool gave_up; /* the run itself will say why: no E0602 */
 } tl_trace;
 
@@ -165,6 +187,10 @@ TL_MUST_USE tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out);
 
 /* A value of the graph as a NODE. */
 TL_MUST_USE tl_status tl_trace_node(tl_eval *ev, tl_gval v, tl_value *out);
+
+/* The draws made since the builder's counter was set move it: from here on it
+ * is a value of the region that is open. */
+TL_MUST_USE tl_status tl_trace_counter(tl_eval *ev);
 
 /* Refuse to compile: E0602 with this reason. */
 tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)

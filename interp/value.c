@@ -94,6 +94,9 @@ static void release(tl_obj *obj)
     case TL_V_SLICE:
         slice_free((tl_slice *)obj);
         break;
+    case TL_V_SYM:
+        tl_unref(((tl_symval *)obj)->hint);
+        break;
     case TL_V_ERROR:
         error_free((tl_error *)obj);
         break;

@@ -1,0 +1,28 @@
+/* graph_flow.h - branches and loops that the run decides, in the graph
+ * domain. */
+#ifndef TL_INTERP_GRAPH_FLOW_H
+#define TL_INTERP_GRAPH_FLOW_H
+
+#include "interp/graph_state.h"
+
+/* domain.h: branch, choose. */
+TL_MUST_USE tl_status tl_graph_branch(tl_eval *ev, tl_value cond,
+                                      const tl_ast_if *node, uint32_t arm,
+                                      tl_flow *flow);
+TL_MUST_USE tl_status tl_graph_choose(tl_eval *ev, tl_value cond,
+                                      const tl_ast *then,
+                                      const tl_ast *other, tl_value *out);
+
+/* At the end of a function: *r becomes what it or an exit has returned. */
+TL_MUST_USE tl_status tl_graph_exits(tl_eval *ev, tl_value *r);
+
+/* domain.h: fold_loop, loop (graph_loop.c). */
+bool tl_graph_fold_loop(tl_eval *ev, tl_value iterable);
+TL_MUST_USE tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node,
+                                    tl_value iterable, tl_flow *flow);
+
+/* A condition as a host bool of the graph. */
+TL_MUST_USE tl_status tl_flow_condition(tl_eval *ev, tl_value cond,
+                                        tl_gval *out);
+
+#endif

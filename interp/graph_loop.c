@@ -1,0 +1,724 @@
+/* graph_loop.c - loops of the graph domain.
+ *
+ * A loop that the run counts becomes a region.  What a turn changes is carried
+ * from turn to turn; what that is shows when a turn is walked, so the body is
+ * walked until it changes nothing but what is carried.  A body that was walked
+ * in vain belongs to a loop of no turns, which the passes drop.
+ *
+ * A short loop of known length is walked turn by turn. */
+#include <string.h>
+
+#include "interp/graph_flow.h"
+#include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
+
+enum {
+    REGION_TURNS = 64, /* ranges from this length on become regions */
+    MAX_WALKS = 6      /* of a body until what is carried is known */
+};
+
+static tl_gbuild *builder(tl_eval *ev)
+{
+    return &tl_trace_of(ev)->b;
+}
+
+/* ---- the values of the graph in a value --------------------------------- */
+
+typedef TL_GARRAY(tl_gval) vals;
+
+static tl_status flatten(tl_eval *ev, tl_value v, vals *out)
+{
+    tl_gval x;
+
+    TL_TRY(tl_check_stack(ev, ev->rt->span));
+    if (tl_is_tensor(v)) {
+        TL_TRY(tl_trace_value(ev, v, &x));
+        return TL_VEC_PUSH(out, x, ev->diag);
+    }
+    if (tl_is_any_number(v)) {
+        TL_TRY(tl_sym_host(ev, v, false, &x));
+        return TL_VEC_PUSH(out, x, ev->diag);
+    }
+    if (v.tag == TL_V_LIST || v.tag == TL_V_TUPLE) {
+        for (size_t i = 0; i < v.seq->len; i++) {
+            TL_TRY(flatten(ev, v.seq->items[i], out));
+        }
+    } else if (v.tag == TL_V_TREE) {
+        for (size_t i = 0; i < v.tree->shape->len; i++) {
+            TL_TRY(flatten(ev, v.tree->items[i], out));
+        }
+    }
+    return TL_OK;
+}
+
+/* `v` with x[*at ...] in place of what flatten finds. */
+static tl_status rebuild(tl_eval *ev, tl_value v, const tl_gval *x,
+                         size_t *at, tl_value *out)
+{
+    tl_status st = TL_OK;
+
+    if (tl_is_tensor(v)) {
+        return tl_trace_node(ev, x[(*at)++], out);
+    }
+    if (tl_is_any_number(v)) {
+        return tl_sym_new(ev, x[(*at)++],
+                          v.tag == TL_V_SYM ? v.sym->hint : v, out);
+    }
+    if (v.tag == TL_V_LIST || v.tag == TL_V_TUPLE) {
+        TL_TRY(tl_seq_alloc(out, v.tag, v.seq->len, ev->diag));
+        for (size_t i = 0; i < v.seq->len && st == TL_OK; i++) {
+            st = rebuild(ev, v.seq->items[i], x, at, &out->seq->items[i]);
+        }
+    } else if (v.tag == TL_V_TREE) {
+        TL_TRY(tl_tree_zeros(ev, v, out)); /* of the same structure */
+        for (size_t i = 0; i < v.tree->shape->len && st == TL_OK; i++) {
+            tl_drop(&out->tree->items[i]);
+            st = rebuild(ev, v.tree->items[i], x, at, &out->tree->items[i]);
+        }
+    } else {
+        *out = tl_ref(v);
+    }
+    if (st != TL_OK) {
+        tl_drop(out);
+    }
+    return st;
+}
+
+/* Do two values flatten to the same types, in the same structure? */
+static bool same_kind(tl_eval *ev, tl_value a, tl_value b)
+{
+    tl_ttype x, y;
+
+    if (tl_is_tensor(a) && tl_is_tensor(b)) {
+        bool same = tl_eval_type(ev, a, &x) == TL_OK &&
+                    tl_eval_type(ev, b, &y) == TL_OK &&
+                    x.dtype == y.dtype && x.shape.rank == y.shape.rank;
+
+        for (int i = 0; same && i < x.shape.rank; i++) {
+            same = tl_infer_equal(tl_eval_infer(ev), x.shape.dim[i],
+                                  y.shape.dim[i]) == TL_OK;
+        }
+        return same;
+    }
+    if (tl_is_any_number(a) && tl_is_any_number(b)) {
+        return tl_number_tag(a) == tl_number_tag(b);
+    }
+    if (a.tag != b.tag) {
+        return false;
+    }
+    if (a.tag == TL_V_LIST || a.tag == TL_V_TUPLE) {
+        if (a.seq->len != b.seq->len) {
+            return false;
+        }
+        for (size_t i = 0; i < a.seq->len; i++) {
+            if (!same_kind(ev, a.seq->items[i], b.seq->items[i])) {
+                return false;
+            }
+        }
+        return true;
+    }
+    if (a.tag == TL_V_TREE) {
+        return tl_tree_shape_same(a.tree->shape, b.tree->shape);
+    }
+    return tl_gvalue_same(a, b);
+}
+
+/* ---- what is carried ---------------------------------------------------- */
+
+typedef struct loop {
+    tl_eval *ev;
+    const tl_ast *node;
+    tl_value range; /* of a `for`: RANGE, or a symbol of one */
+    tl_gstate before;
+    bool *slot, *cell; /* which are carried */
+    size_t ncells;     /* room in `cell` */
+    bool draws;
+    /* Of the walk that runs: */
+    uint32_t around, test, body;
+    bool has_test, has_body;
+    vals init, params, results;
+    tl_gval turns;
+    tl_gstate start, end; /* of a turn */
+} loop;
+
+static tl_status init_loop(loop *l)
+{
+    TL_TRY(tl_gstate_take(l->ev, &l->before));
+    l->ncells = l->before.ncells + 4096; /* cells met in the body */
+    l->slot = tl_calloc(l->before.nslots + 1, sizeof(*l->slot));
+    l->cell = tl_calloc(l->ncells, sizeof(*l->cell));
+    if (l->slot == NULL || l->cell == NULL) {
+        return tl_fail_memory(l->ev->diag, "a loop", l->ncells);
+    }
+    return TL_OK;
+}
+
+static void walk_fini(loop *l)
+{
+    tl_gstate_fini(&l->start);
+    tl_gstate_fini(&l->end);
+    l->init.len = l->params.len = l->results.len = 0;
+    l->has_test = l->has_body = false;
+}
+
+static void loop_fini(loop *l)
+{
+    walk_fini(l);
+    tl_gstate_fini(&l->before);
+    tl_free(l->slot);
+    tl_free(l->cell);
+    tl_free(l->init.items);
+    tl_free(l->params.items);
+    tl_free(l->results.items);
+}
+
+/* fn for each carried value of a state, in a fixed order. */
+typedef tl_status each_fn(loop *l, tl_value v, void *arg);
+
+static tl_status each_carried(loop *l, const tl_gstate *s, each_fn *fn,
+                              void *arg)
+{
+    size_t cells = tl_trace_of(l->ev)->cells.len;
+
+    for (size_t i = 0; i < s->nslots; i++) {
+        if (l->slot[i]) {
+            TL_TRY(fn(l, s->slots[i], arg));
+        }
+    }
+    for (size_t i = 0; i < cells && i < l->ncells; i++) {
+        if (l->cell[i]) {
+            TL_TRY(fn(l, tl_gstate_cell(l->ev, s, i), arg));
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status add_flat(loop *l, tl_value v, void *arg)
+{
+    return flatten(l->ev, v, arg);
+}
+
+static tl_status collect(loop *l, const tl_gstate *s, vals *out)
+{
+    TL_TRY(each_carried(l, s, add_flat, out));
+    return l->draws ? TL_VEC_PUSH(out, s->base, l->ev->diag) : TL_OK;
+}
+
+/* The running state: carried values become x[0 ...], in their order. */
+static tl_status place(loop *l, const tl_gval *x)
+{
+    tl_eval *ev = l->ev;
+    tl_trace *tr = tl_trace_of(ev);
+    size_t at = 0;
+    tl_value v;
+
+    for (size_t i = 0; i < l->before.nslots; i++) {
+        if (l->slot[i]) {
+            TL_TRY(rebuild(ev, l->before.slots[i], x, &at, &v));
+            tl_unref(ev->frame->slots[i]);
+            ev->frame->slots[i] = v;
+        }
+    }
+    for (size_t i = 0; i < tr->cells.len && i < l->ncells; i++) {
+        if (l->cell[i]) {
+            TL_TRY(rebuild(ev, tl_gstate_cell(ev, &l->before, i), x, &at,
+                           &v));
+            tl_unref(tr->cells.items[i].value);
+            tr->cells.items[i].value = v;
+            tr->cells.items[i].written = true;
+        }
+    }
+    if (l->draws) {
+        tr->b.draws = x[at];
+        tr->b.first_draw = ev->rt->draws;
+    }
+    return TL_OK;
+}
+
+/* ---- one walk of the body ----------------------------------------------- */
+
+/* A region with parameters like the initial values, after an index. */
+static tl_status open_region(loop *l, bool index, uint32_t *region,
+                             tl_gval *first)
+{
+    tl_gbuild *b = builder(l->ev);
+    uint32_t n = (uint32_t)l->init.len + index;
+    const tl_ttype **types = tl_calloc(n + 1, sizeof(*types));
+    tl_gclass *cls = tl_calloc(n + 1, sizeof(*cls));
+    tl_status st;
+
+    if (types == NULL || cls == NULL) {
+        st = tl_fail_memory(l->ev->diag, "a loop", n * sizeof(*types));
+    } else {
+        cls[0] = TL_GC_INT;
+        for (uint32_t i = index; i < n; i++) {
+            tl_gval v = l->init.items[i - index];
+
+            types[i] = tl_gbuild_type(b, v);
+            cls[i] = (tl_gclass)b->g->values.items[v].cls;
+        }
+        st = tl_gbuild_region_open(b, types, cls, n, region, first);
+    }
+    tl_free(types);
+    tl_free(cls);
+    return st;
+}
+
+static tl_status place_params(loop *l, tl_gval first)
+{
+    tl_status st = TL_OK;
+
+    l->params.len = 0;
+    for (size_t i = 0; i < l->init.len && st == TL_OK; i++) {
+        st = TL_VEC_PUSH(&l->params, first + (tl_gval)i, l->ev->diag);
+    }
+    return st == TL_OK ? place(l, l->params.items) : st;
+}
+
+/* The test of a `while`, in a region of its own. */
+static tl_status walk_test(loop *l)
+{
+    tl_eval *ev = l->ev;
+    const tl_ast_while *n = TL_AST(while, l->node);
+    tl_value c = tl_empty();
+    tl_gval first, cond = 0;
+    tl_gscalar yes = {.i = 0};
+    bool known, is;
+    tl_status st;
+
+    TL_TRY(open_region(l, false, &l->test, &first));
+    l->has_test = true;
+    TL_GOTO(st, place_params(l, first));
+    TL_GOTO(st, tl_eval_expr(ev, n->cond, &c));
+    if (c.tag == TL_V_NODE || tl_is_sym(c)) {
+        st = tl_flow_condition(ev, c, &cond);
+    } else {
+        TL_GOTO(st, tl_eval_truth(ev, c, &known, &is));
+        yes.b = is;
+        st = tl_gbuild_num(builder(ev), TL_GC_BOOL, yes, &cond);
+    }
+out:
+    tl_unref(c);
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, n->cond->span);
+    }
+    tl_status closed = tl_gbuild_region_close(builder(ev), l->test,
+                                              l->around);
+
+    tl_gstate_restore(ev, &l->before);
+    st = st != TL_OK ? st : closed;
+    return st != TL_OK ? st
+                       : tl_gbuild_region_results(builder(ev), l->test, &cond,
+                                                  1);
+}
+
+/* Item of the turn whose number is the parameter `k`. */
+static tl_status item_of(loop *l, tl_gval k, tl_value *out)
+{
+    tl_eval *ev = l->ev;
+    tl_gbuild *b = builder(ev);
+    const tl_range *r = tl_is_sym(l->range) ? l->range.sym->hint.range
+                                            : l->range.range;
+    tl_dim start = tl_is_sym(l->range) ? l->range.sym->dim
+                                       : tl_dim_num(r->start);
+    tl_dim stop = tl_is_sym(l->range) ? l->range.sym->stop
+                                      : tl_dim_num(r->stop);
+    tl_value number;
+    tl_dim d, last;
+
+    TL_TRY(tl_sym_new(ev, k, tl_int_value(0), &number));
+    d = number.sym->dim;
+    tl_unref(number);
+    TL_TRY(tl_dims_fact_le(b->dims, tl_dim_num(0), d, ev->diag));
+    if (r->step == 1) {
+        TL_TRY(tl_dim_sub(b->dims, stop, start, &last, ev->diag));
+        TL_TRY(tl_dim_sub(b->dims, last, tl_dim_num(1), &last, ev->diag));
+        TL_TRY(tl_dims_fact_le(b->dims, d, last, ev->diag));
+    }
+    TL_TRY(tl_dim_mul(b->dims, d, tl_dim_num(r->step), &d, ev->diag));
+    TL_TRY(tl_dim_add(b->dims, d, start, &d, ev->diag));
+    return tl_dim_value_of(ev, d, out);
+}
+
+static tl_status run_turn(loop *l, tl_gval index)
+{
+    tl_eval *ev = l->ev;
+    tl_trace *tr = tl_trace_of(ev);
+    size_t exits = tr->exits.len;
+    tl_flow flow = TL_FLOW_NEXT;
+    const tl_ast *body;
+    tl_value item;
+
+    TL_TRY(place_params(l, index + 1));
+    TL_TRY(tl_gstate_take(ev, &l->start));
+    if (l->node->kind == TL_AST_FOR) {
+        TL_TRY(item_of(l, index, &item));
+        TL_TRY(tl_eval_assign_take(ev, TL_AST(for, l->node)->target, item));
+        body = TL_AST(for, l->node)->body;
+    } else {
+        body = TL_AST(while, l->node)->body;
+    }
+    TL_TRY(tl_eval_block(ev, body, &flow));
+    if ((flow != TL_FLOW_NEXT && flow != TL_FLOW_CONTINUE) ||
+        tr->exits.len > exits) {
+        tl_drop(&ev->ret);
+        return tl_trace_refuse(ev, "the loop is left from inside");
+    }
+    return tl_gstate_settle(ev, &l->start);
+}
+
+static tl_status walk_body(loop *l)
+{
+    tl_eval *ev = l->ev;
+    tl_gval first;
+    tl_status st;
+
+    TL_TRY(open_region(l, true, &l->body, &first));
+    l->has_body = true;
+    st = run_turn(l, first);
+    if (st == TL_OK) {
+        st = tl_gstate_take(ev, &l->end);
+    }
+    tl_status closed = tl_gbuild_region_close(builder(ev), l->body,
+                                              l->around);
+
+    tl_gstate_restore(ev, &l->before);
+    return st != TL_OK ? st : closed;
+}
+
+/* What the walk has changed is carried in the next one; *more: there was
+ * something new. */
+static void find_changes(loop *l, bool *more)
+{
+    size_t cells = tl_trace_of(l->ev)->cells.len;
+
+    *more = false;
+    for (size_t i = 0; i < l->start.nslots; i++) {
+        if (!l->slot[i] && l->start.slots[i].tag != TL_V_EMPTY &&
+            !tl_gvalue_same(l->start.slots[i], l->end.slots[i])) {
+            l->slot[i] = *more = true;
+        }
+    }
+    for (size_t i = 0; i < cells && i < l->ncells; i++) {
+        if (!l->cell[i] &&
+            !tl_gvalue_same(tl_gstate_cell(l->ev, &l->start, i),
+                            tl_gstate_cell(l->ev, &l->end, i))) {
+            l->cell[i] = *more = true;
+        }
+    }
+    if (!l->draws && l->end.draws != l->start.draws) {
+        l->draws = *more = true;
+    }
+}
+
+static tl_status changes_type(loop *l, const char *what, tl_value a,
+                              tl_value b)
+{
+    return tl_trace_refuse(l->ev, "`%s` is %s before and %s after a turn",
+                           what, tl_value_type_str(a).s,
+                           tl_value_type_str(b).s);
+}
+
+/* Carried values keep their types. */
+static tl_status check_types(loop *l)
+{
+    tl_eval *ev = l->ev;
+    size_t cells = tl_trace_of(ev)->cells.len;
+
+    for (size_t i = 0; i < l->start.nslots; i++) {
+        if (l->slot[i] &&
+            !same_kind(ev, l->start.slots[i], l->end.slots[i])) {
+            return changes_type(l, tl_slot_name(ev, i), l->start.slots[i],
+                                l->end.slots[i]);
+        }
+    }
+    for (size_t i = 0; i < cells && i < l->ncells; i++) {
+        tl_value a = tl_gstate_cell(ev, &l->start, i);
+        tl_value b = tl_gstate_cell(ev, &l->end, i);
+
+        if (l->cell[i] && !same_kind(ev, a, b)) {
+            return changes_type(l, "a cell", a, b);
+        }
+    }
+    return cells <= l->ncells ? TL_OK
+                              : tl_trace_refuse(ev, "too many cells");
+}
+
+/* ---- the node ----------------------------------------------------------- */
+
+/* The LOOP node of the regions.  `turns` 0: no bound. */
+static tl_status own(loop *l, tl_gval turns, const tl_gval *results,
+                     tl_gval *out)
+{
+    tl_gbuild *b = builder(l->ev);
+    uint32_t n = (uint32_t)l->init.len;
+    tl_gval *in = tl_calloc(n + 1, sizeof(*in));
+    tl_status st;
+
+    if (in == NULL) {
+        return tl_fail_memory(l->ev->diag, "a loop", n * sizeof(*in));
+    }
+    in[0] = turns;
+    for (uint32_t i = 0; i < n; i++) {
+        in[i + 1] = l->init.items[i];
+    }
+    st = tl_gbuild_region_results(b, l->body, results, n);
+    if (st == TL_OK) {
+        st = tl_gbuild_flow(b, TL_G_LOOP, l->has_test ? l->test : l->body,
+                            l->has_test ? 2 : 1, in, n + 1, l->init.items, n,
+                            out);
+    }
+    tl_free(in);
+    return st;
+}
+
+/* Regions of a walk in vain belong to a loop of no turns. */
+static tl_status own_unused(loop *l)
+{
+    tl_gbuild *b = builder(l->ev);
+    tl_gscalar zero = {.i = 0}, no = {.i = 0};
+    tl_gval turns, cond, first, *out;
+    tl_status st;
+
+    if (!l->has_test && !l->has_body) {
+        return TL_OK;
+    }
+    if (!l->has_body) {
+        TL_TRY(open_region(l, true, &l->body, &first));
+        TL_TRY(tl_gbuild_region_close(b, l->body, l->around));
+        l->has_body = true;
+        l->params.len = 0;
+        for (size_t i = 0; i < l->init.len; i++) {
+            TL_TRY(TL_VEC_PUSH(&l->params, first + 1 + (tl_gval)i,
+                               l->ev->diag));
+        }
+    }
+    if (l->has_test) {
+        TL_TRY(tl_gbuild_num(b, TL_GC_BOOL, no, &cond));
+        TL_TRY(tl_gbuild_region_results(b, l->test, &cond, 1));
+    }
+    TL_TRY(tl_gbuild_num(b, TL_GC_INT, zero, &turns));
+    out = tl_calloc(l->init.len + 1, sizeof(*out));
+    if (out == NULL) {
+        return tl_fail_memory(l->ev->diag, "a loop", l->init.len);
+    }
+    st = own(l, turns, l->init.items, out);
+    tl_free(out);
+    return st;
+}
+
+static tl_status count_turns(loop *l, tl_gval *out)
+{
+    tl_gbuild *b = builder(l->ev);
+    tl_gscalar n = {.i = 0};
+    tl_gval in[2];
+    tl_dim d;
+
+    *out = 0;
+    if (l->node->kind == TL_AST_WHILE) {
+        return TL_OK;
+    }
+    if (!tl_is_sym(l->range)) {
+        n.i = tl_range_len(l->range.range);
+        return tl_gbuild_num(b, TL_GC_INT, n, out);
+    }
+    int64_t step = l->range.sym->hint.range->step;
+
+    TL_TRY(tl_dim_sub(b->dims, l->range.sym->stop, l->range.sym->dim, &d,
+                      l->ev->diag));
+    TL_TRY(tl_dim_add(b->dims, d, tl_dim_num(step > 0 ? step - 1 : step + 1),
+                      &d, l->ev->diag));
+    TL_TRY(tl_dim_div(b->dims, d, tl_dim_num(step), &d, l->ev->diag));
+    TL_TRY(tl_gbuild_size(b, d, &in[0]));
+    TL_TRY(tl_gbuild_num(b, TL_GC_INT, n, &in[1]));
+    return tl_gbuild_host(b, TL_H_max_i, TL_GC_INT, in, 2, out);
+}
+
+/* The state after the loop; what only a turn has set is not known. */
+static tl_status leave(loop *l, const tl_gval *results)
+{
+    TL_TRY(place(l, results));
+    for (size_t i = 0; i < l->before.nslots; i++) {
+        tl_value *slot = &l->ev->frame->slots[i];
+
+        if (slot->tag == TL_V_EMPTY && l->end.slots[i].tag != TL_V_EMPTY) {
+            *slot = tl_unknown();
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status finish(loop *l)
+{
+    tl_gval turns, *out;
+    tl_status st;
+
+    TL_TRY(check_types(l));
+    TL_TRY(collect(l, &l->end, &l->results));
+    TL_TRY(count_turns(l, &turns));
+    out = tl_calloc(l->init.len + 1, sizeof(*out));
+    if (out == NULL) {
+        return tl_fail_memory(l->ev->diag, "a loop", l->init.len);
+    }
+    st = own(l, turns, l->results.items, out);
+    l->has_body = l->has_test = false; /* they have an owner */
+    if (st == TL_OK) {
+        st = leave(l, out + 1);
+    }
+    tl_free(out);
+    return st;
+}
+
+/* Walk until nothing new is carried. */
+static tl_status walk_until_known(loop *l)
+{
+    bool more = true;
+
+    for (int i = 0; i < MAX_WALKS; i++) {
+        TL_TRY(collect(l, &l->before, &l->init));
+        if (l->node->kind == TL_AST_WHILE) {
+            TL_TRY(walk_test(l));
+        }
+        TL_TRY(walk_body(l));
+        find_changes(l, &more);
+        if (!more) {
+            return finish(l);
+        }
+        TL_TRY(own_unused(l));
+        walk_fini(l);
+    }
+    return tl_trace_refuse(l->ev, "what a turn changes is not found");
+}
+
+static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range)
+{
+    loop l = {.ev = ev, .node = node, .range = range,
+              .around = builder(ev)->owner};
+    tl_status st = init_loop(&l);
+
+    if (st == TL_OK) {
+        st = walk_until_known(&l);
+    }
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, node->span);
+        if (l.before.slots != NULL) {
+            tl_gstate_restore(ev, &l.before);
+        }
+        if (own_unused(&l) != TL_OK) {
+            (void)tl_diag_pop(ev->diag);
+            tl_trace_of(ev)->gave_up = true;
+        }
+    }
+    loop_fini(&l);
+    return st;
+}
+
+/* ---- turn by turn ------------------------------------------------------- */
+
+static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
+                            tl_flow *flow)
+{
+    tl_iter iter;
+    bool more = true;
+    tl_status st = tl_iter_init_take(ev, tl_ref(it), &iter);
+
+    while (st == TL_OK) {
+        tl_value v = tl_empty();
+
+        st = tl_iter_next(ev, &iter, &more, &v);
+        if (st != TL_OK || !more) {
+            break;
+        }
+        st = tl_eval_assign_take(ev, n->target, v);
+        if (st == TL_OK) {
+            st = tl_eval_tick(ev, n->base.span);
+        }
+        if (st == TL_OK) {
+            st = tl_eval_block(ev, n->body, flow);
+        }
+        if (*flow == TL_FLOW_CONTINUE) {
+            *flow = TL_FLOW_NEXT;
+        }
+        if (*flow != TL_FLOW_NEXT) {
+            *flow = *flow == TL_FLOW_BREAK ? TL_FLOW_NEXT : *flow;
+            break;
+        }
+    }
+    tl_iter_fini(&iter);
+    return st;
+}
+
+/* A `while`: turn by turn as long as the condition is known. */
+static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
+{
+    for (;;) {
+        tl_value c = tl_empty();
+        bool known = false, yes = false;
+
+        TL_TRY(tl_eval_tick(ev, n->base.span));
+        TL_TRY(tl_eval_expr(ev, n->cond, &c));
+        bool decided = c.tag != TL_V_NODE && !tl_is_sym(c);
+        tl_status st = decided ? tl_eval_truth(ev, c, &known, &yes) : TL_OK;
+
+        tl_unref(c);
+        if (st != TL_OK) {
+            tl_diag_at(ev->diag, n->cond->span);
+            return st;
+        }
+        if (!known) {
+            return region_loop(ev, &n->base, tl_empty());
+        }
+        if (!yes) {
+            return TL_OK;
+        }
+        TL_TRY(tl_eval_block(ev, n->body, flow));
+        if (*flow == TL_FLOW_CONTINUE) {
+            *flow = TL_FLOW_NEXT;
+        }
+        if (*flow != TL_FLOW_NEXT) {
+            *flow = *flow == TL_FLOW_BREAK ? TL_FLOW_NEXT : *flow;
+            return TL_OK;
+        }
+    }
+}
+
+/* ---- domain.h ----------------------------------------------------------- */
+
+bool tl_graph_fold_loop(tl_eval *ev, tl_value it)
+{
+    (void)ev;
+    return it.tag == TL_V_UNKNOWN ||
+           (it.tag == TL_V_SYM && it.sym->hint.tag == TL_V_RANGE) ||
+           (it.tag == TL_V_RANGE && tl_range_len(it.range) >= REGION_TURNS);
+}
+
+tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node, tl_value it,
+                        tl_flow *flow)
+{
+    tl_value range = tl_ref(it);
+    tl_status st;
+
+    if (node->kind == TL_AST_WHILE) {
+        return walk_while(ev, TL_AST(while, node), flow);
+    }
+    if (it.tag == TL_V_UNKNOWN) {
+        st = tl_trace_refuse(ev, "the number of turns is not known");
+        tl_diag_at(ev->diag, node->span);
+        return st;
+    }
+    const tl_range *now = tl_is_sym(it) ? it.sym->hint.range : it.range;
+
+    st = tl_range_len(now) > 1 ? region_loop(ev, node, it)
+                               : TL_ERR_REJECTED;
+    if (st == TL_ERR_REJECTED && !tl_trace_of(ev)->gave_up) {
+        if (tl_range_len(now) > 1) {
+            (void)tl_diag_pop(ev->diag);
+        }
+        st = tl_sym_read(ev, &range); /* its values decide something */
+        if (st == TL_OK) {
+            st = walk_turns(ev, TL_AST(for, node), range, flow);
+        }
+    }
+    tl_unref(range);
+    return st;
+}
