@@ -121,12 +121,20 @@ static void print_numbers(const printer *p, const tl_gattrs *at)
     }
 }
 
-static void print_attrs(const printer *p, uint32_t attrs)
+/* Does the operation read the dtype of its attributes? */
+static bool is_typed(const tl_gnode *n)
 {
-    const tl_gattrs *at = &p->g->attrs.items[attrs];
+    return n->kind == TL_G_OP &&
+           (n->op == TL_OP_cast ||
+            tl_op_get((tl_op)n->op)->cls == TL_CLASS_MAKE);
+}
+
+static void print_attrs(const printer *p, const tl_gnode *n)
+{
+    const tl_gattrs *at = &p->g->attrs.items[n->attrs];
 
     tl_buf_puts(p->out, " {");
-    if (at->dtype != 0) {
+    if (at->dtype != 0 || is_typed(n)) {
         tl_buf_printf(p->out, " dtype=%s",
                       tl_dtype_name((tl_dtype)at->dtype));
     }
@@ -205,7 +213,7 @@ static void print_node(void *arg, uint32_t node)
         tl_buf_putc(p->out, ' ');
         print_size(p, p->g->sizes.items[at->dims]);
     } else if (n->attrs != 0) {
-        print_attrs(p, n->attrs);
+        print_attrs(p, n);
     }
     tl_buf_puts(p->out, n->flags & TL_GF_EFFECT ? " effect" : "");
     tl_buf_puts(p->out, n->flags & TL_GF_RANDOM ? " random" : "");
