@@ -565,6 +565,22 @@ tl_status tl_bi_bernoulli(tl_eval *ev, const tl_builtin *self,
     return tl_eval_op(ev, TL_OP_bernoulli, &p, 1, &at, out);
 }
 
+/* multinomial(weights, n, replacement) */
+tl_status tl_bi_multinomial(tl_eval *ev, const tl_builtin *self,
+                            tl_value *args, tl_value *out)
+{
+    tl_value w = tl_arg_take(args, 0);
+    tl_attrs at;
+
+    (void)self;
+    tl_attrs_init(&at);
+    at.ndims = 1;
+    at.dims[0] = tl_dim_num(args[1].i);
+    at.flag = args[2].b;
+    set_key(ev, &at);
+    return tl_eval_op(ev, TL_OP_multinomial, &w, 1, &at, out);
+}
+
 tl_status tl_bi_dropout(tl_eval *ev, const tl_builtin *self, tl_value *args,
                         tl_value *out)
 {

@@ -445,6 +445,14 @@ tl_status tl_infer_multinomial(tl_infer *cx, tl_op op, const tl_ttype *in,
         return tl_fail(cx->diag, TL_E0306,
                        "`multinomial` draws a number of classes >= 0");
     }
+    if (!at->flag && tl_dim_le(cx->dims, at->dims[0],
+                               in[0].shape.dim[rank - 1]) == TL_REFUTED) {
+        return tl_fail(cx->diag, TL_E0415,
+                       "`multinomial` draws %s of %s classes without "
+                       "replacement",
+                       tl_dim_str(at->dims[0]).s,
+                       tl_dim_str(in[0].shape.dim[rank - 1]).s);
+    }
     out->dtype = TL_i64;
     out->shape = in[0].shape;
     out->shape.dim[rank - 1] = at->dims[0];
