@@ -17,6 +17,7 @@ void tl_type_note_take(tl_type_note *note, tl_value v)
 {
     note->tag = v.tag;
     note->name = NULL;
+    note->rank = -1; /* of a tensor alone */
     if (v.tag == TL_V_TENSOR) {
         note->dtype = v.tensor->dtype;
         note->rank = v.tensor->rank;
