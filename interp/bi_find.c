@@ -26,6 +26,7 @@ static bool try_folder(tl_buf *path, tl_buf *tried, const char *folder,
         tl_buf_putc(path, '/');
     }
     tl_buf_puts(path, name);
+    tried->failed = tried->failed || path->failed;
     if (!path->failed && access(tl_buf_str(path), R_OK) == 0) {
         return true;
     }
@@ -98,13 +99,15 @@ tl_status tl_bi_files_find(tl_eval *ev, const tl_builtin *self,
     (void)self;
     tl_buf_init(&path);
     tl_buf_init(&tried);
-    if (find(ev, &path, &tried, args[0].str->data)) {
+    bool found = find(ev, &path, &tried, args[0].str->data);
+
+    if (tried.failed) { /* what was not tried may have been there */
+        st = tl_fail_memory(ev->diag, "a path", path.len);
+    } else if (found) {
         st = tl_str_from_buf(out, &path, ev->diag);
     } else {
-        st = path.failed || tried.failed
-                 ? tl_fail_memory(ev->diag, "a path", path.len)
-                 : tl_fail(ev->diag, TL_E0701, "there is no file `%s`",
-                           args[0].str->data);
+        st = tl_fail(ev->diag, TL_E0701, "there is no file `%s`",
+                     args[0].str->data);
         tl_diag_note(ev->diag, "tried %s", tl_buf_str(&tried));
         tl_diag_help(ev->diag, "TLANG_DATA_DIR names a folder of data");
     }

@@ -27,6 +27,9 @@ void tl_scope_error(tl_resolver *r, tl_code code, tl_span at, const char *fmt,
     char message[512];
     va_list ap;
 
+    if (r->status == TL_ERR_MEMORY) {
+        return; /* what lacks may be what could not be added */
+    }
     va_start(ap, fmt);
     vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
