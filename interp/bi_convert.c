@@ -8,7 +8,8 @@
 #include "interp/builtin_fns.h"
 #include "interp/container.h"
 #include "interp/format.h"
-#include "interp/sym.h"
+#include "interp/late.h"
+#include "interp/trace.h"
 #include "runtime/base/size.h"
 #include "runtime/base/utf8.h"
 
@@ -267,14 +268,38 @@ tl_status tl_bi_bool(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
 /* ---- str, repr, ord, chr ----------------------------------------------- */
 
+/* str(x) of what has no data yet. */
+static tl_status late_str(tl_eval *ev, tl_value x, tl_value *out)
+{
+    tl_text_parts t;
+    tl_status st;
+
+    tl_text_init(&t);
+    st = tl_text_add(ev, &t, x, tl_none());
+    if (st == TL_OK) {
+        st = tl_text_finish(ev, &t, out);
+    }
+    tl_text_fini(&t);
+    return st;
+}
+
+static tl_status unknown_repr(tl_eval *ev, tl_value *out)
+{
+    if (tl_is_tracing(ev)) {
+        return tl_trace_refuse(ev, "the text of a tensor is needed before "
+                                   "it is computed");
+    }
+    *out = tl_unknown();
+    return TL_OK;
+}
+
 static tl_status text_of(tl_eval *ev, tl_value x, bool quote, tl_value *out)
 {
     tl_buf text;
     tl_status st;
 
     if (!tl_value_known(x)) {
-        *out = tl_unknown();
-        return TL_OK;
+        return quote ? unknown_repr(ev, out) : late_str(ev, x, out);
     }
     tl_buf_init(&text);
     st = quote ? tl_format_repr(x, &text, ev->diag)

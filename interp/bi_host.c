@@ -6,14 +6,16 @@
 #include "interp/builtin_fns.h"
 #include "interp/container.h"
 #include "interp/dict.h"
+#include "interp/domain.h"
+#include "interp/eval_impl.h"
 #include "interp/format.h"
-#include "interp/sym.h"
+#include "interp/trace.h"
 #include "runtime/base/mem.h"
 #include "runtime/tensor/print.h"
 
 /* ---- print ------------------------------------------------------------- */
 
-static tl_status print_one(tl_eval *ev, tl_value v, bool full, tl_buf *out)
+tl_status tl_print_item(tl_eval *ev, tl_value v, bool full, tl_buf *out)
 {
     if (full && v.tag == TL_V_TENSOR && v.tensor->storage != NULL) {
         tl_tensor_print(v.tensor, true, out);
@@ -22,31 +24,38 @@ static tl_status print_one(tl_eval *ev, tl_value v, bool full, tl_buf *out)
     return tl_format_str(v, out, ev->diag);
 }
 
+tl_status tl_print_text(tl_eval *ev, const tl_value *args, tl_buf *out)
+{
+    const tl_seq *xs = args[0].seq;
+    const tl_str *sep = args[1].str, *end = args[2].str;
+
+    for (size_t i = 0; i < xs->len; i++) {
+        if (i > 0) {
+            tl_buf_add(out, sep->data, sep->len);
+        }
+        TL_TRY(tl_print_item(ev, xs->items[i], args[3].b, out));
+    }
+    tl_buf_add(out, end->data, end->len);
+    return out->failed ? tl_fail_memory(ev->diag, "text", out->len) : TL_OK;
+}
+
 /* print(*xs, sep, end, full) */
 tl_status tl_bi_print(tl_eval *ev, const tl_builtin *self, tl_value *args,
                       tl_value *out)
 {
-    const tl_seq *xs = args[0].seq;
-    const tl_str *sep = args[1].str, *end = args[2].str;
-    tl_status st = TL_OK;
     tl_buf text;
 
     (void)self;
-    tl_buf_init(&text);
-    for (size_t i = 0; i < xs->len; i++) {
-        if (i > 0) {
-            tl_buf_add(&text, sep->data, sep->len);
-        }
-        TL_GOTO(st, print_one(ev, xs->items[i], args[3].b, &text));
-    }
-    tl_buf_add(&text, end->data, end->len);
-    if (text.failed) {
-        st = tl_fail_memory(ev->diag, "text", text.len);
-        goto out;
-    }
-    st = tl_eval_write(ev, tl_buf_str(&text), text.len);
     *out = tl_none();
-out:
+    if (tl_is_tracing(ev)) {
+        return tl_trace_print(ev, args);
+    }
+    tl_buf_init(&text);
+    tl_status st = tl_print_text(ev, args, &text);
+
+    if (st == TL_OK) {
+        st = tl_eval_write(ev, tl_buf_str(&text), text.len);
+    }
     tl_buf_fini(&text);
     return st;
 }

@@ -37,6 +37,10 @@ static void trace_fini(tl_trace *tr)
     tl_free(tr->cells.items);
     tl_free(tr->pins.items);
     tl_free(tr->modes.items);
+    if (tr->effects.items != NULL) {
+        tl_unref_all(tr->effects.items, tr->effects.len);
+    }
+    tl_free(tr->effects.items);
     for (size_t i = 0; i < tr->exits.len; i++) {
         tl_gexit_fini(&tr->exits.items[i]);
     }
@@ -281,7 +285,12 @@ void tl_entry_free(tl_entry *e)
     for (size_t i = 0; i < e->npins; i++) {
         tl_unref(e->pins[i]);
     }
+    for (size_t i = 0; i < e->neffects; i++) {
+        tl_unref(e->effects[i]);
+    }
     tl_unref(e->result);
+    tl_buf_fini(&e->printed);
+    tl_free(e->effects);
     tl_steps_fini(&e->steps);
     tl_free(e->roots.items);
     tl_free(e->inputs.items);
@@ -406,6 +415,10 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
     e->npins = tr->pins.len;
     tr->pins.items = NULL;
     tr->pins.len = 0;
+    e->effects = tr->effects.items;
+    e->neffects = tr->effects.len;
+    tr->effects.items = NULL;
+    tr->effects.len = 0;
     TL_TRY(tl_graph_settle(tr->b.g, ev->diag));
     g = tr->b.g;
     tr->b.g = NULL;

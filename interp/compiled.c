@@ -161,11 +161,8 @@ static tl_status result_of(void *arg, tl_value node, tl_value *out)
     tl_entry *e = arg;
 
     if (node.tag == TL_V_SYM) {
-        tl_gscalar s = e->result_scalars[node.sym->id - 1];
-
-        *out = node.sym->hint.tag == TL_V_INT     ? tl_int_value(s.i)
-               : node.sym->hint.tag == TL_V_FLOAT ? tl_float_value(s.f)
-                                                  : tl_bool_value(s.b);
+        *out = tl_scalar_value(e->result_scalars[node.sym->id - 1],
+                               node.sym->hint.tag);
         return TL_OK;
     }
     *out = tl_tensor_value_take(
@@ -193,24 +190,28 @@ static bool is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
     return true;
 }
 
-static tl_status store_cell(tl_eval *ev, tl_entry *e, tl_ecell *c)
+/* What the cell will hold: EMPTY if it has been written in place. */
+static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
 {
-    tl_value v;
+    tl_value now = c->cell->value;
 
-    if (c->pattern.tag == TL_V_NODE && c->cell->has_type) {
-        tl_tensor *t = e->results[c->pattern.node->id - 1];
-
-        if (c->cell->value.tag == TL_V_TENSOR &&
-            c->cell->value.tensor == t) {
-            return TL_OK; /* written in place */
-        }
-        tl_cell_store_take(c->cell, tl_tensor_value_take(tl_tensor_ref(t)));
+    if (c->pattern.tag == TL_V_NODE && now.tag == TL_V_TENSOR &&
+        now.tensor == e->results[c->pattern.node->id - 1]) {
         return TL_OK;
     }
-    if (is_unchanged(e, c->pattern, c->cell->value)) {
+    return is_unchanged(e, c->pattern, now)
+               ? TL_OK
+               : tl_lift_back(ev, c->pattern, result_of, e, &c->next);
+}
+
+static tl_status store_cell(tl_eval *ev, tl_ecell *c)
+{
+    tl_value v = c->next;
+
+    c->next = tl_empty();
+    if (v.tag == TL_V_EMPTY) {
         return TL_OK;
     }
-    TL_TRY(tl_lift_back(ev, c->pattern, result_of, e, &v));
     if (c->cell->hold == TL_HOLD_TENSOR && !c->cell->has_type) {
         return tl_cell_write_take(ev, c->cell, v); /* adopts its type */
     }
@@ -218,31 +219,18 @@ static tl_status store_cell(tl_eval *ev, tl_entry *e, tl_ecell *c)
     return TL_OK;
 }
 
-static tl_status no_effects(void *arg, uint32_t key, uint32_t n,
-                            tl_tensor *const *tensors,
-                            const tl_gscalar *scalars)
-{
-    tl_eval *ev = arg;
-
-    (void)key;
-    (void)n;
-    (void)tensors;
-    (void)scalars;
-    return tl_fail(ev->diag, TL_E0222, "assertion failed");
-}
-
-static tl_run run_of(tl_eval *ev, tl_entry *e)
+static tl_run run_of(tl_entry *e, tl_effect_arg *arg)
 {
     return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
-                    .donate = e->donate, .effect = no_effects, .arg = ev,
-                    .out_tensors = e->results,
+                    .donate = e->donate, .effect = tl_entry_effect,
+                    .arg = arg, .out_tensors = e->results,
                     .out_scalars = e->result_scalars};
 }
 
 /* Collect the inputs of an entry that matches; do its guards hold? */
 static bool fits(tl_eval *ev, tl_entry *e)
 {
-    tl_run run = run_of(ev, e);
+    tl_run run = run_of(e, NULL);
     tl_status st = gather_inputs(ev, e);
 
     if (st != TL_OK) {
@@ -255,25 +243,56 @@ static bool fits(tl_eval *ev, tl_entry *e)
     return true;
 }
 
-static tl_status run_entry(tl_eval *ev, tl_entry *e, tl_value *out)
+/* What a run has computed takes effect: all new values are made before the
+ * first cell is written. */
+static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
 {
-    tl_run run = run_of(ev, e);
-    tl_status st = tl_program_run(e->program, ev->rt, &run);
+    tl_value result = tl_empty();
+    tl_status st = tl_lift_back(ev, e->result, result_of, e, &result);
 
-    if (st == TL_OK) {
-        ev->rt->draws =
-            e->draws_out > 0
-                ? (uint64_t)e->result_scalars[e->draws_out - 1].i
-                : ev->rt->draws + e->draws;
-        for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
-            if (e->cells[i].written) {
-                st = store_cell(ev, e, &e->cells[i]);
-            }
-        }
-        if (st == TL_OK) {
-            st = tl_lift_back(ev, e->result, result_of, e, out);
+    for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
+        if (e->cells[i].written) {
+            st = new_value(ev, e, &e->cells[i]);
         }
     }
+    if (st != TL_OK) {
+        for (size_t i = 0; i < e->ncells; i++) {
+            tl_drop(&e->cells[i].next);
+        }
+        return st;
+    }
+    ev->rt->draws = e->draws_out > 0
+                        ? (uint64_t)e->result_scalars[e->draws_out - 1].i
+                        : ev->rt->draws + e->draws;
+    for (size_t i = 0; i < e->ncells; i++) {
+        tl_status stored = store_cell(ev, &e->cells[i]);
+
+        st = st == TL_OK ? stored : st;
+    }
+    if (st == TL_OK && e->printed.len > 0) {
+        st = tl_eval_write(ev, tl_buf_str(&e->printed), e->printed.len);
+    }
+    if (st != TL_OK) {
+        tl_unref(result);
+        return st;
+    }
+    *out = result;
+    return TL_OK;
+}
+
+/* *ran: it has run, and changed what it changes. */
+static tl_status run_entry(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
+{
+    tl_effect_arg arg = {ev, e};
+    tl_run run = run_of(e, &arg);
+    tl_status st = tl_program_run(e->program, ev->rt, &run);
+
+    *ran = st == TL_OK;
+    if (st == TL_OK) {
+        st = commit(ev, e, out);
+    }
+    tl_buf_fini(&e->printed);
+    tl_buf_init(&e->printed);
     release(e);
     return st;
 }
@@ -393,13 +412,15 @@ static tl_status failed_run(tl_eval *ev, tl_status st, bool *done)
 static tl_status run(tl_eval *ev, tl_compiler *c, tl_entry *e, tl_value *out,
                      bool *done)
 {
+    bool ran = false;
+
     c->stats.runs++;
     e->running = true;
     *done = true;
-    tl_status st = run_entry(ev, e, out);
+    tl_status st = run_entry(ev, e, out, &ran);
 
     e->running = false;
-    return st == TL_OK ? st : failed_run(ev, st, done);
+    return st == TL_OK || ran ? st : failed_run(ev, st, done);
 }
 
 tl_status tl_compiled_call(tl_eval *ev, const tl_funcdef *fn,

@@ -15,6 +15,7 @@ typedef struct tl_ecell {
     tl_value last;    /* what it held when it was last matched, uncounted: an
                          address to compare with */
     tl_value pattern; /* what is stored: nodes are numbers of outputs + 1 */
+    tl_value next;    /* while a run takes effect: what will be stored */
     size_t leaf;      /* its first one in `leaves` */
     size_t nleaves;
 } tl_ecell;
@@ -38,7 +39,10 @@ typedef struct tl_entry {
     tl_value result; /* pattern */
     uint64_t draws;  /* that a run takes, where it is the same in each */
     size_t draws_out; /* else: output that is the counter afterwards, + 1 */
+    tl_value *effects; /* by key: patterns, as in tl_trace */
+    size_t neffects;
     /* Scratch of a call: */
+    tl_buf printed; /* written when the run has succeeded */
     tl_leaf_value *leaves; /* of roots, then of cells */
     size_t nleaves, nroot_leaves;
     tl_tensor **tensors; /* by input; borrowed or in `owned` */
@@ -50,6 +54,24 @@ typedef struct tl_entry {
     size_t nresults;
     bool running;        /* a call inside the call is interpreted */
 } tl_entry;
+
+/* A host scalar of a program as a value. */
+static inline tl_value tl_scalar_value(tl_gscalar s, tl_tag tag)
+{
+    return tag == TL_V_INT     ? tl_int_value(s.i)
+           : tag == TL_V_FLOAT ? tl_float_value(s.f)
+                               : tl_bool_value(s.b);
+}
+
+/* What the effects of a run get (graph_effect.c). */
+typedef struct tl_effect_arg {
+    tl_eval *ev;
+    tl_entry *entry;
+} tl_effect_arg;
+
+tl_status tl_entry_effect(void *arg, uint32_t key, uint32_t n,
+                          tl_tensor *const *tensors,
+                          const tl_gscalar *scalars);
 
 struct tl_compiler {
     tl_map by_fn; /* tl_funcdef * -> first tl_entry */

@@ -99,77 +99,6 @@ static tl_status eval_name(tl_eval *ev, const tl_ast_name *n, tl_value *out)
     return TL_ERR_INTERNAL;
 }
 
-/* ---- texts ------------------------------------------------------------- */
-
-static tl_status fstring_parts(tl_eval *ev, const tl_kids *parts,
-                               tl_buf *buf, bool *unknown);
-
-static tl_status fstring_part(tl_eval *ev, const tl_ast_fpart *p, tl_buf *buf,
-                              bool *unknown)
-{
-    tl_value v = tl_empty();
-    tl_buf spec;
-    tl_status st;
-
-    tl_buf_init(&spec);
-    TL_GOTO(st, tl_eval_expr(ev, p->value, &v));
-    if (p->spec.len > 0) {
-        TL_GOTO(st, fstring_parts(ev, &p->spec, &spec, unknown));
-    }
-    TL_GOTO(st, tl_sym_read_deep(ev, &v));
-    if (v.tag == TL_V_UNKNOWN || v.tag == TL_V_NODE) {
-        *unknown = true;
-    } else if (p->spec.len > 0) {
-        st = tl_format_spec(v, tl_buf_str(&spec), spec.len, buf, ev->diag);
-    } else {
-        st = tl_format_str(v, buf, ev->diag);
-    }
-    if (st != TL_OK) {
-        tl_diag_at(ev->diag, p->base.span);
-    }
-out:
-    tl_unref(v);
-    tl_buf_fini(&spec);
-    return st;
-}
-
-static tl_status fstring_parts(tl_eval *ev, const tl_kids *parts,
-                               tl_buf *buf, bool *unknown)
-{
-    for (uint32_t i = 0; i < parts->len; i++) {
-        const tl_ast *p = parts->items[i];
-
-        if (p->kind == TL_AST_STR) {
-            tl_text t = TL_AST(str, p)->text;
-
-            tl_buf_add(buf, t.s, t.len);
-        } else {
-            TL_TRY(fstring_part(ev, TL_AST(fpart, p), buf, unknown));
-        }
-    }
-    return TL_OK;
-}
-
-static tl_status eval_fstring(tl_eval *ev, const tl_ast_fstring *n,
-                              tl_value *out)
-{
-    tl_buf buf;
-    bool unknown = false;
-    tl_status st;
-
-    tl_buf_init(&buf);
-    st = fstring_parts(ev, &n->parts, &buf, &unknown);
-    if (st == TL_OK) {
-        if (unknown) {
-            *out = tl_unknown();
-        } else {
-            st = tl_str_from_buf(out, &buf, ev->diag);
-        }
-    }
-    tl_buf_fini(&buf);
-    return st;
-}
-
 /* ---- displays ---------------------------------------------------------- */
 
 /* Append the items of a starred value to `list`. */
@@ -278,6 +207,7 @@ static tl_status eval_dict(tl_eval *ev, const tl_ast_dict *n, tl_value *out)
         }
         TL_GOTO(st, tl_eval_expr(ev, TL_AST(pair, e)->key, &k));
         TL_GOTO(st, tl_eval_expr(ev, TL_AST(pair, e)->value, &v));
+        TL_GOTO(st, tl_sym_read_deep(ev, &k));
         if (k.tag == TL_V_UNKNOWN) {
             tl_drop(&v);
             continue;
@@ -802,7 +732,7 @@ tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e, tl_value *out)
     case TL_AST_PIPE:
         return eval_pipe(ev, TL_AST(pipe, e), out);
     case TL_AST_FSTRING:
-        return eval_fstring(ev, TL_AST(fstring, e), out);
+        return tl_eval_fstring(ev, TL_AST(fstring, e), out);
     case TL_AST_TUPLE:
         return eval_display(ev, TL_V_TUPLE, &TL_AST(tuple, e)->items, out);
     case TL_AST_LIST:

@@ -42,6 +42,16 @@ TL_MUST_USE tl_status tl_eval_subscripts(tl_eval *ev, const tl_ast_index *n,
 TL_MUST_USE tl_status tl_eval_rhs(tl_eval *ev, const tl_ast *e, tl_value *out,
                                   tl_flow *flow);
 
+/* What print(args) writes, and one of its values (bi_host.c). */
+TL_MUST_USE tl_status tl_print_text(tl_eval *ev, const tl_value *args,
+                                    tl_buf *out);
+TL_MUST_USE tl_status tl_print_item(tl_eval *ev, tl_value v, bool full,
+                                    tl_buf *out);
+
+/* f"..." (fstring.c). */
+TL_MUST_USE tl_status tl_eval_fstring(tl_eval *ev, const tl_ast_fstring *n,
+                                      tl_value *out);
+
 TL_MUST_USE tl_status tl_eval_stmt(tl_eval *ev, const tl_ast *s,
                                    tl_flow *flow);
 

@@ -3,6 +3,8 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
+#include "interp/late.h"
+#include "interp/trace.h"
 #include "lang/habits.h"
 #include "runtime/base/mem.h"
 
@@ -335,7 +337,7 @@ static tl_status message_text(tl_eval *ev, const tl_ast *e, tl_buf *buf,
     TL_TRY(tl_eval_expr(ev, e, &v));
     tl_status st = TL_OK;
 
-    *known = v.tag != TL_V_UNKNOWN && v.tag != TL_V_NODE;
+    *known = tl_text_known(v);
     if (v.tag == TL_V_ERROR) {
         tl_buf_puts(buf, v.error->message->data);
         *code = v.error->code;
@@ -435,7 +437,7 @@ static tl_status stmt_assert(tl_eval *ev, const tl_ast_assert *n)
 {
     sides s = {.value = {tl_empty(), tl_empty()}};
     tl_value c = tl_empty();
-    bool known = false, yes = false;
+    bool known = false, yes = false, recorded = false;
     tl_status st;
 
     if (n->cond->kind == TL_AST_COMPARE &&
@@ -444,7 +446,11 @@ static tl_status stmt_assert(tl_eval *ev, const tl_ast_assert *n)
     } else {
         st = tl_eval_expr(ev, n->cond, &c);
     }
-    if (st == TL_OK) {
+    if (st == TL_OK && tl_is_tracing(ev)) {
+        ev->rt->span = n->cond->span;
+        st = tl_trace_assert(ev, c, &recorded);
+    }
+    if (st == TL_OK && !recorded) {
         st = tl_eval_truth(ev, c, &known, &yes);
     }
     if (st != TL_OK) {

@@ -3,6 +3,7 @@
 
 #include "interp/context.h"
 #include "interp/dict.h"
+#include "interp/late.h"
 #include "interp/record.h"
 #include "interp/trace.h"
 #include "interp/tree.h"
@@ -730,6 +731,7 @@ bool tl_lift_matches(const tl_steps *steps, size_t *at, tl_value v,
 
 typedef struct back {
     tl_eval *ev;
+    bool shown; /* late texts are allowed */
     tl_status (*result)(void *arg, tl_value node, tl_value *out);
     void *arg;
 } back;
@@ -861,6 +863,24 @@ static tl_status back_fn(back *b, tl_value v, tl_value *out)
     return TL_OK;
 }
 
+/* A text that only the run knows is shown, or has to be known. */
+static tl_status back_late(back *b, tl_value v, tl_value *out)
+{
+    tl_value pieces;
+
+    if (!b->shown) {
+        *out = tl_ref(v);
+        tl_status st = tl_late_read(b->ev, out);
+
+        if (st != TL_OK) {
+            tl_drop(out);
+        }
+        return st;
+    }
+    TL_TRY(lift_back(b, v.late->pieces, &pieces));
+    return tl_late_new_take(out, pieces, b->ev->diag);
+}
+
 static tl_status lift_back(back *b, tl_value v, tl_value *out)
 {
     TL_TRY(tl_check_stack(b->ev, b->ev->rt->span));
@@ -877,6 +897,8 @@ static tl_status lift_back(back *b, tl_value v, tl_value *out)
         return back_record(b, v, out);
     case TL_V_TREE:
         return back_tree(b, v, out);
+    case TL_V_LATE:
+        return back_late(b, v, out);
     case TL_V_FN:
         if (v.fn->ncaptures > 0) {
             return back_fn(b, v, out);
@@ -896,7 +918,17 @@ tl_status tl_lift_back(tl_eval *ev, tl_value v,
                                            tl_value *out),
                        void *arg, tl_value *out)
 {
-    back b = {ev, result, arg};
+    back b = {.ev = ev, .result = result, .arg = arg};
+
+    return lift_back(&b, v, out);
+}
+
+tl_status tl_lift_back_shown(tl_eval *ev, tl_value v,
+                             tl_status (*result)(void *arg, tl_value node,
+                                                 tl_value *out),
+                             void *arg, tl_value *out)
+{
+    back b = {.ev = ev, .shown = true, .result = result, .arg = arg};
 
     return lift_back(&b, v, out);
 }

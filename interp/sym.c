@@ -5,6 +5,7 @@
 
 #include "interp/dict.h"
 #include "interp/domain.h"
+#include "interp/late.h"
 #include "interp/trace.h"
 
 static tl_gbuild *builder(tl_eval *ev)
@@ -182,6 +183,9 @@ tl_status tl_sym_read(tl_eval *ev, tl_value *v)
     tl_value s = *v;
     tl_gval host;
 
+    if (s.tag == TL_V_LATE) {
+        return tl_late_read(ev, v);
+    }
     if (s.tag != TL_V_SYM) {
         return TL_OK;
     }
@@ -211,7 +215,7 @@ tl_status tl_sym_read(tl_eval *ev, tl_value *v)
 
 static bool has_symbol(tl_value v, int depth)
 {
-    if (v.tag == TL_V_SYM) {
+    if (v.tag == TL_V_SYM || v.tag == TL_V_LATE) {
         return true;
     }
     if (depth == 0) {
@@ -309,6 +313,7 @@ tl_status tl_sym_read_deep(tl_eval *ev, tl_value *v)
     }
     switch (v->tag) {
     case TL_V_SYM:
+    case TL_V_LATE:
         return tl_sym_read(ev, v);
     case TL_V_SLICE:
         return read_slice(ev, v);

@@ -129,6 +129,10 @@ typedef struct tl_trace {
     TL_GARRAY(tl_tcell) cells;
     TL_GARRAY(tl_value) pins; /* TENSOR, counted */
     TL_GARRAY(tl_tmode) modes;
+    TL_GARRAY(tl_value) effects; /* by key: what a print shows, as a TUPLE
+                                    (values, sep, end, full) of which numbers
+                                    of operands + 1 are nodes; NONE: an
+                                    assert */
     tl_map by_slot;   /* &ns->slots[i] -> root number + 1 */
     tl_map by_cell;   /* tl_cell * -> number + 1 */
     tl_map by_tensor; /* tl_tensor * -> value number, of pins */
@@ -175,6 +179,13 @@ TL_MUST_USE tl_status tl_lift_back(
     tl_status (*result)(void *arg, tl_value node, tl_value *out), void *arg,
     tl_value *out);
 
+/* The same for what is shown: texts that are not known yet become known, or
+ * stay pieces. */
+TL_MUST_USE tl_status tl_lift_back_shown(
+    tl_eval *ev, tl_value v,
+    tl_status (*result)(void *arg, tl_value node, tl_value *out), void *arg,
+    tl_value *out);
+
 /* ---- the trace ---------------------------------------------------------- */
 
 /* What a root holds, lifted. */
@@ -191,6 +202,13 @@ TL_MUST_USE tl_status tl_trace_node(tl_eval *ev, tl_gval v, tl_value *out);
 /* The draws made since the builder's counter was set move it: from here on it
  * is a value of the region that is open. */
 TL_MUST_USE tl_status tl_trace_counter(tl_eval *ev);
+
+/* print(...) with the values of its parameters (graph_effect.c). */
+TL_MUST_USE tl_status tl_trace_print(tl_eval *ev, const tl_value *args);
+
+/* assert `cond`; *done is false where its truth is known, or cannot be
+ * asked. */
+TL_MUST_USE tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done);
 
 /* Refuse to compile: E0602 with this reason. */
 tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "interp/free.h"
+#include "interp/late.h"
 #include "interp/sym.h"
 #include "interp/module.h"
 #include "runtime/base/check.h"
@@ -96,6 +97,9 @@ static void release(tl_obj *obj)
         break;
     case TL_V_SYM:
         tl_unref(((tl_symval *)obj)->hint);
+        break;
+    case TL_V_LATE:
+        tl_unref(((tl_late *)obj)->pieces);
         break;
     case TL_V_ERROR:
         error_free((tl_error *)obj);
@@ -379,6 +383,7 @@ static const char *const tag_names[TL_V_TAG_COUNT] = {
     [TL_V_SYM] = "number",
     [TL_V_ZIP] = "zip",
     [TL_V_TYPE] = "type",
+    [TL_V_LATE] = "str",
 };
 
 static const char *class_name(const tl_class *cls, const char *fallback)

@@ -60,6 +60,7 @@ typedef enum tl_tag {
     TL_V_SYM, /* a host number that may differ from call to call (sym.h) */
     TL_V_ZIP,  /* zip or enumerate of something that is read as it goes */
     TL_V_TYPE, /* a type as a value: the initialiser's second argument */
+    TL_V_LATE, /* a text that only the run of a program knows (late.h) */
     TL_V_TAG_COUNT
 } tl_tag;
 
@@ -88,6 +89,7 @@ typedef struct tl_context tl_context;
 typedef struct tl_dnode tl_dnode;
 typedef struct tl_zip tl_zip;
 typedef struct tl_symval tl_symval;
+typedef struct tl_late tl_late;
 typedef struct tl_builtin tl_builtin;
 
 typedef struct tl_value {
@@ -119,6 +121,7 @@ typedef struct tl_value {
         tl_dnode *node;
         tl_zip *zip;
         tl_symval *sym;
+        tl_late *late;
     };
 } tl_value;
 
