@@ -321,8 +321,39 @@ static void bind_outputs(tl_plan *pl)
         if (o->value != 0 && buf->where == TL_PB_OUTPUT &&
             tl_plan_is_whole(pl, &pl->targets[buf->index], o->value)) {
             o->target = buf->index + 1;
+            o->alone = pl->targets[buf->index].outputs == 1;
         }
     }
+    for (uint32_t i = 0; i < pl->ntargets; i++) {
+        const tl_pval *v = tl_pval_at(pl, pl->targets[i].value);
+
+        pl->targets[i].most =
+            2 * ((size_t)v->numel * tl_dtype_size((tl_dtype)v->dtype) + 64);
+    }
+}
+
+static tl_status bind_calls(tl_plan *pl, tl_rt *rt)
+{
+    pl->calls = tl_arena_array(&pl->memory, (size_t)pl->norder + 1,
+                               sizeof(*pl->calls));
+    if (!pl->calls) {
+        return tl_plan_no_memory(rt, pl->norder * sizeof(*pl->calls));
+    }
+    for (uint32_t pos = 0; pos < pl->norder; pos++) {
+        const tl_pstep *s = &pl->steps.items[pl->order[pos]];
+
+        pl->calls[pos] = (tl_pcall){.kernel = s->kernel,
+                                    .tin = s->tin,
+                                    .tout = s->tout,
+                                    .at = s->at,
+                                    .step = pl->order[pos],
+                                    .op = s->op,
+                                    .kind = s->kind,
+                                    .binds = s->binds,
+                                    .nin = (int32_t)s->nin,
+                                    .nout = (int32_t)s->nout};
+    }
+    return TL_OK;
 }
 
 tl_status tl_plan_bind(tl_plan *pl, tl_rt *rt)
@@ -338,6 +369,7 @@ tl_status tl_plan_bind(tl_plan *pl, tl_rt *rt)
     TL_GOTO(st, list_headers(&b));
     TL_GOTO(st, bind_steps(&b));
     bind_outputs(pl);
+    st = bind_calls(pl, rt);
 out:
     tl_free(b.attrs);
     return st;

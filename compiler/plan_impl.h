@@ -82,15 +82,29 @@ typedef struct tl_pstep {
 
 /* An output buffer: storage of a donated input, or a fresh one. */
 typedef struct tl_ptarget {
-    uint32_t buf;
-    uint32_t value;  /* its first value, which is all of it */
-    bool whole;      /* an output has that type and place */
-    uint32_t donor;  /* 1 + input; 0: none */
-    tl_tensor *t;    /* during a run: the header, a reference */
+    tl_tensor *t;        /* during a run: the header, a reference */
+    tl_storage *storage; /* that the headers point to now */
     tl_tensor **headers; /* that lie in it */
     uint32_t nheaders;
-    tl_storage *storage; /* that the headers point to now */
+    uint32_t donor;      /* 1 + input; 0: none */
+    size_t most;         /* bytes that a donor's storage may have */
+    uint32_t value;      /* its first value, which is all of it */
+    uint32_t buf;
+    uint32_t outputs;    /* that lie in it */
+    bool whole;          /* one of them has its type and place */
 } tl_ptarget;
+
+/* What the loop of a replay reads of a step. */
+typedef struct tl_pcall {
+    tl_kernel_fn *kernel;
+    tl_tensor **tin, **tout;
+    const tl_attrs *at;
+    uint32_t step;
+    uint16_t op;
+    uint8_t kind;
+    bool binds;
+    int32_t nin, nout;
+} tl_pcall;
 
 /* A tensor input as the headers over it know it. */
 typedef struct tl_pinput {
@@ -106,6 +120,7 @@ typedef struct tl_pinput {
 typedef struct tl_poutput {
     uint32_t value;  /* 0: a host scalar */
     uint32_t target; /* 1 + target, when it is that target's header */
+    bool alone;      /* no other output lies there */
 } tl_poutput;
 
 struct tl_plan {
@@ -118,6 +133,7 @@ struct tl_plan {
     uint32_t *val_of;   /* by value of the graph */
     uint32_t *maker_of; /* by host value of the graph: its step */
     uint32_t *order;    /* steps in the order of replay */
+    tl_pcall *calls;    /* the same, for replay */
     uint32_t norder;
     tl_ptarget *targets;
     uint32_t ntargets;

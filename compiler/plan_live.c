@@ -327,6 +327,7 @@ static void set_targets(tl_plan *pl)
     for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
         uint32_t v = pl->outputs[i].value;
         uint32_t root = v ? tl_pval_root(pl, v) : 0;
+        tl_ptarget *t;
 
         if (root == 0 || pl->bufs.items[root].where != TL_PB_OUTPUT) {
             continue;
@@ -334,9 +335,9 @@ static void set_targets(tl_plan *pl)
         if (pl->bufs.items[root].index == 0) {
             add_target(pl, root);
         }
-        root = pl->bufs.items[root].index - 1;
-        pl->targets[root].whole |= tl_plan_is_whole(pl, &pl->targets[root],
-                                                    v);
+        t = &pl->targets[pl->bufs.items[root].index - 1];
+        t->outputs++;
+        t->whole |= tl_plan_is_whole(pl, t, v);
     }
     for (int direct = 1; direct >= 0; direct--) {
         for (uint32_t i = 0; i < pl->ntargets; i++) {

@@ -3,8 +3,10 @@
  * Buffers whose lives overlap must not overlap in memory: offline storage
  * allocation.  Several orders of placing are tried, each buffer going to the
  * smallest gap that takes it between those placed before whose lives overlap
- * (best fit); the smallest arena wins, and one that needs no more than the
- * bytes live at one time ends the search. */
+ * (best fit).  Each is tried again with the block that came out highest placed
+ * first, as long as plans are small enough for that.  The smallest arena wins,
+ * and one that needs no more than the bytes live at one time ends the search.
+ */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -14,6 +16,8 @@
 
 #include "compiler/plan_impl.h"
 #include "runtime/base/mem.h"
+
+enum { WORK = 500000 }; /* pairs of blocks looked at for each order */
 
 typedef struct block {
     size_t bytes, at;
@@ -155,6 +159,40 @@ static void keep(tl_plan *pl, const block *blocks, size_t n, size_t end)
     pl->arena = end;
 }
 
+/* Move the highest block to the front of the order: it has the first choice
+ * next time. */
+static void prefer_highest(block *blocks, size_t end)
+{
+    size_t i = 0;
+    block high;
+
+    while (blocks[i].at + blocks[i].bytes != end) {
+        i++;
+    }
+    high = blocks[i];
+    memmove(blocks + 1, blocks, i * sizeof(*blocks));
+    blocks[0] = high;
+}
+
+/* Place in this order, then again and again with what came out on top placed
+ * first, while that may pay. */
+static void search(tl_plan *pl, block *blocks, size_t n, block **lists,
+                   size_t room)
+{
+    size_t tries = n > 0 ? WORK / (n * n) + 1 : 1;
+
+    for (size_t i = 0; i < tries && pl->arena > pl->lower_bound; i++) {
+        size_t end = place(blocks, n, lists, lists + room);
+
+        if (end < pl->arena) {
+            keep(pl, blocks, n, end);
+        }
+        if (n > 0) {
+            prefer_highest(blocks, end);
+        }
+    }
+}
+
 tl_status tl_plan_place(tl_plan *pl, tl_rt *rt)
 {
     static int (*const orders[])(const void *, const void *) = {
@@ -171,16 +209,8 @@ tl_status tl_plan_place(tl_plan *pl, tl_rt *rt)
     n = collect(pl, blocks);
     pl->arena = SIZE_MAX;
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
-        size_t end;
-
         qsort(blocks, n, sizeof(*blocks), orders[i]);
-        end = place(blocks, n, lists, lists + room);
-        if (end < pl->arena) {
-            keep(pl, blocks, n, end);
-        }
-        if (pl->arena <= pl->lower_bound) {
-            break;
-        }
+        search(pl, blocks, n, lists, room);
     }
     tl_free(blocks);
     tl_free(lists);

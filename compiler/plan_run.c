@@ -47,27 +47,26 @@ static void bind_inputs(tl_plan *pl, const tl_run *run)
     }
 }
 
-/* May the input's storage be written over?  The header must be what a fresh
- * output's would be. */
-static bool given_away(const tl_run *run, uint32_t input)
+/* May the storage of the target's donor be written over?  Its header must be
+ * what a fresh output's would be. */
+static bool is_given(const tl_ptarget *t, const tl_run *run)
 {
-    const tl_tensor *t = run->tensors[input];
+    const tl_tensor *x = run->tensors[t->donor - 1];
 
-    return run->donate && run->donate[input] && t->refs == 1 &&
-           t->offset == 0 && t->storage &&
-           tl_storage_unshared(t->storage) &&
-           tl_storage_bytes(t->storage) / 2 <=
-               (size_t)t->numel * tl_dtype_size(t->dtype) + 64;
+    return x->refs == 1 && x->offset == 0 && x->storage &&
+           tl_storage_unshared(x->storage) &&
+           tl_storage_bytes(x->storage) <= t->most;
 }
 
 /* The output's header: the donor's, or a new one. */
 static tl_status open_target(tl_plan *pl, tl_ptarget *t, tl_rt *rt,
                              const tl_run *run)
 {
-    const tl_pval *v = tl_pval_at(pl, t->value);
+    const tl_pval *v;
 
-    if (t->donor != 0 && given_away(run, t->donor - 1)) {
-        t->t = tl_tensor_ref(run->tensors[t->donor - 1]);
+    if (t->donor != 0 && is_given(t, run)) {
+        t->t = run->tensors[t->donor - 1];
+        t->t->refs++;
         if (t->t->link.tape != 0) {
             tl_tensor_unlink(t->t);
         }
@@ -75,6 +74,7 @@ static tl_status open_target(tl_plan *pl, tl_ptarget *t, tl_rt *rt,
             tl_row_major(t->t->rank, t->t->size, t->t->stride);
         }
     } else {
+        v = tl_pval_at(pl, t->value);
         TL_TRY(tl_tensor_new(&t->t, rt->pool, (tl_dtype)v->dtype, v->rank,
                              v->size, rt->diag));
     }
@@ -98,8 +98,10 @@ static tl_status open_targets(tl_plan *pl, tl_rt *rt, const tl_run *run)
 static void close_targets(tl_plan *pl)
 {
     for (uint32_t i = 0; i < pl->ntargets; i++) {
-        tl_tensor_unref(pl->targets[i].t);
-        pl->targets[i].t = NULL;
+        if (pl->targets[i].t) {
+            tl_tensor_unref(pl->targets[i].t);
+            pl->targets[i].t = NULL;
+        }
     }
 }
 
@@ -154,7 +156,10 @@ static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run)
     for (i = 0; i < g->outputs.len && st == TL_OK; i++) {
         const tl_poutput *o = &pl->outputs[i];
 
-        if (o->target != 0) {
+        if (o->alone) { /* the target's own reference */
+            run->out_tensors[i] = pl->targets[o->target - 1].t;
+            pl->targets[o->target - 1].t = NULL;
+        } else if (o->target != 0) {
             run->out_tensors[i] = tl_tensor_ref(pl->targets[o->target - 1].t);
         } else if (o->value != 0) {
             st = give_value(pl, o->value, rt, run, &run->out_tensors[i]);
@@ -271,17 +276,11 @@ static tl_status run_effect(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
     return call_effect(pl, s, rt, run);
 }
 
-static tl_status run_step(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
-                          const tl_run *run)
+/* Steps that are no kernel of the device. */
+static tl_status run_other(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                           const tl_run *run)
 {
-    if (s->binds) {
-        tl_gnode_attrs_bind(pl->p->g, &pl->p->g->nodes.items[s->node],
-                            &pl->p->env, s->at);
-    }
     switch ((tl_pstep_kind)s->kind) {
-    case TL_PS_KERNEL:
-        return s->kernel(&rt->kctx, (tl_op)s->op, s->tin, (int)s->nin,
-                         s->tout, (int)s->nout, s->at);
     case TL_PS_TILE:
         return tl_tile_run(s->tile, &rt->kctx);
     case TL_PS_GRAD:
@@ -318,22 +317,32 @@ static tl_status fail_step(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
 static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
     volatile sig_atomic_t *interrupted = rt->interrupted;
+    const tl_graph *g = pl->p->g;
+    size_t warnings = rt->diag->nwarnings;
+    const tl_pcall *end = pl->calls + pl->norder;
 
-    for (uint32_t pos = 0; pos < pl->norder; pos++) {
-        const tl_pstep *s = &pl->steps.items[pl->order[pos]];
-        size_t warnings = rt->diag->nwarnings;
+    for (const tl_pcall *c = pl->calls; c < end; c++) {
+        const tl_pstep *s = &pl->steps.items[c->step];
         tl_status st;
 
         if (interrupted && *interrupted) {
             st = tl_fail(rt->diag, TL_E0608, "interrupted");
             return fail_step(pl, s, rt, st);
         }
-        st = run_step(pl, s, rt, run);
+        if (c->binds) {
+            tl_gnode_attrs_bind(g, &g->nodes.items[s->node], &pl->p->env,
+                                s->at);
+        }
+        st = c->kind == TL_PS_KERNEL
+                 ? c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
+                             c->nout, c->at)
+                 : run_other(pl, s, rt, run);
         if (st != TL_OK) {
             return fail_step(pl, s, rt, st);
         }
         if (rt->diag->nwarnings != warnings) {
-            tl_diag_at(rt->diag, pl->p->g->nodes.items[s->node].span);
+            tl_diag_at(rt->diag, g->nodes.items[s->node].span);
+            warnings = rt->diag->nwarnings;
         }
     }
     return TL_OK;

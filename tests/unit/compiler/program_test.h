@@ -11,7 +11,7 @@
 #include "runtime/base/vec.h"
 #include "tests/unit/runtime/helper.h"
 
-enum { MAX_VALUES = 256 };
+enum { MAX_VALUES = 8192 };
 
 static char world_label[32]; /* of random ones, for messages */
 

@@ -228,7 +228,7 @@ static void random_world(world *w, uint64_t seed)
         }
     }
     ops = 1 + pick(40);
-    while (ops-- > 0 && w->n < MAX_VALUES - 8) {
+    while (ops-- > 0) {
         (void)add[pick((int)(sizeof(add) / sizeof(add[0])))](w);
     }
     outputs = 1 + pick(4);

@@ -1,0 +1,527 @@
+/* test_program_text.c - programs from text: branches, loops, effects, keys,
+ * failures. */
+#include "tests/unit/compiler/program_test.h"
+
+TestSuite(program_text, .init = rt_setup, .fini = rt_teardown);
+
+/* ---- running ------------------------------------------------------------ */
+
+enum { MOST = 8 };
+
+typedef struct call {
+    tl_tensor *in[MOST], *out[MOST];
+    tl_gscalar scalar[MOST], out_scalar[MOST];
+    uint8_t donate[MOST];
+    tl_run run;
+    char log[256]; /* of effects */
+    bool refuse;   /* effects fail */
+} call;
+
+static tl_program *parse(const char *text, bool walk)
+{
+    tl_program_options options = {.walk = walk, .no_passes = true};
+    tl_program *p;
+    tl_graph *g;
+
+    OK(tl_graph_parse(&g, text, strlen(text), &diag));
+    OK(tl_graph_check(g, &diag));
+    OK(tl_program_new(&p, g, &options, &diag));
+    return p;
+}
+
+static tl_status note(void *arg, uint32_t key, uint32_t n,
+                      tl_tensor *const *tensors, const tl_gscalar *scalars)
+{
+    call *c = arg;
+    size_t len = strlen(c->log);
+
+    snprintf(c->log + len, sizeof(c->log) - len, "%u:", key);
+    for (uint32_t i = 0; i < n; i++) {
+        len = strlen(c->log);
+        if (tensors[i]) {
+            snprintf(c->log + len, sizeof(c->log) - len, " %g",
+                     tl_tensor_get_f(tensors[i], 0));
+        } else {
+            snprintf(c->log + len, sizeof(c->log) - len, " %lld",
+                     (long long)scalars[i].i);
+        }
+    }
+    len = strlen(c->log);
+    snprintf(c->log + len, sizeof(c->log) - len, ";");
+    return c->refuse ? tl_fail(&diag, TL_E0221, "refused") : TL_OK;
+}
+
+static void call_init(call *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->run = (tl_run){.tensors = c->in,
+                      .scalars = c->scalar,
+                      .donate = c->donate,
+                      .effect = note,
+                      .arg = c,
+                      .out_tensors = c->out,
+                      .out_scalars = c->out_scalar};
+}
+
+static void drop_outputs(call *c)
+{
+    for (int i = 0; i < MOST; i++) {
+        tl_tensor_unref(c->out[i]);
+        c->out[i] = NULL;
+    }
+}
+
+static void call_fini(call *c)
+{
+    drop_outputs(c);
+    for (int i = 0; i < MOST; i++) {
+        tl_tensor_unref(c->in[i]);
+    }
+}
+
+/* Both ways of running a text. */
+static const bool ways[] = {true, false};
+
+static void run(tl_program *p, call *c)
+{
+    drop_outputs(c);
+    c->log[0] = 0;
+    OK(tl_program_run(p, &rt, &c->run));
+}
+
+static bool is_planned(tl_program *p, call *c)
+{
+    tl_plan_stats s;
+
+    OK(tl_program_stats(p, &rt, &c->run, &s));
+    return s.kernels > 0;
+}
+
+#define EACH_WAY(p, text)                                                    \
+    for (int way = 0; way < 2; way++)                                        \
+        for (tl_program *p = parse(text, ways[way]); p;                      \
+             tl_program_free(p), p = NULL)
+
+/* ---- branches ----------------------------------------------------------- */
+
+static const char branch[] = "graph\n"
+                             "%1: f32[3] = input 0\n"
+                             "%2: bool = input 1\n"
+                             "region() {\n"
+                             "  %3: f32[3] = add %1 %1\n"
+                             "} %3\n"
+                             "region() {\n"
+                             "  %4: f32[3] = mul %1 %1\n"
+                             "  %5: f32[3] = exp %4\n"
+                             "} %4\n"
+                             "%6: f32[3] = if %2\n"
+                             "%7: f32[3] = neg %6\n"
+                             "output %7 %6\n";
+
+Test(program_text, a_branch_runs_one_arm)
+{
+    call c;
+
+    EACH_WAY(p, branch)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 3, VALUES(1, 2, 3));
+        c.scalar[1].b = true;
+        run(p, &c);
+        expect_values(c.out[0], VALUES(-2, -4, -6));
+        c.scalar[1].b = false;
+        run(p, &c);
+        expect_values(c.out[0], VALUES(-1, -4, -9));
+        expect_values(c.out[1], VALUES(1, 4, 9));
+        cr_expect_eq(is_planned(p, &c), way == 1);
+        call_fini(&c);
+    }
+}
+
+Test(program_text, an_arm_that_gives_a_view_keeps_its_layout)
+{
+    static const char text[] = "graph\n"
+                               "%1: f32[2, 3] = input 0\n"
+                               "%2: f32[3, 2] = input 1\n"
+                               "%3: bool = input 2\n"
+                               "region() {\n"
+                               "  %4: f32[3, 2] = permute %1 { dims=[1, 0] }\n"
+                               "} %4\n"
+                               "region() {\n"
+                               "} %2\n"
+                               "%5: f32[3, 2] = if %3\n"
+                               "output %5\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = make(TL_f32, 2, DIMS(2, 3), NULL);
+        c.in[1] = make(TL_f32, 2, DIMS(3, 2), NULL);
+        c.scalar[2].b = true;
+        run(p, &c);
+        expect_values(c.out[0], VALUES(0, 3, 1, 4, 2, 5));
+        cr_expect(!tl_tensor_contiguous(c.out[0]));
+        c.scalar[2].b = false;
+        run(p, &c);
+        cr_expect_eq(c.out[0], c.in[1]);
+        call_fini(&c);
+    }
+}
+
+/* ---- loops -------------------------------------------------------------- */
+
+/* x = x * 2 + i; a stack of what x was before. */
+static const char counted[] = "graph\n"
+                              "s0 = int %2\n"
+                              "%1: f32[2] = input 0\n"
+                              "%2: int = input 1\n"
+                              "region(%3: int, %4: f32[2]) {\n"
+                              "  %5: f32[] = scalar %3\n"
+                              "  %6: f32[2] = add %4 %4\n"
+                              "  %7: f32[2] = add %6 %5\n"
+                              "} %7 %4\n"
+                              "%8: int, %9: f32[2], %10: f32[s0, 2] = "
+                              "loop 1 %2 %1\n"
+                              "%11: f32[2] = neg %9\n"
+                              "output %11 %10 %8\n";
+
+Test(program_text, a_counted_loop)
+{
+    call c;
+
+    EACH_WAY(p, counted)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
+        for (int again = 0; again < 2; again++) {
+            c.scalar[1].i = 3;
+            run(p, &c);
+            expect_values(c.out[0], VALUES(-12, -20));
+            expect_values(c.out[1], VALUES(1, 2, 2, 4, 5, 9));
+            cr_expect_eq(c.out[1]->rank, 2);
+            cr_expect_eq(c.out_scalar[2].i, 3);
+            c.scalar[1].i = 0;
+            run(p, &c);
+            expect_values(c.out[0], VALUES(-1, -2));
+            cr_expect_eq(c.out[1]->size[0], 0);
+            cr_expect_eq(c.out_scalar[2].i, 0);
+            cr_expect_eq(is_planned(p, &c), way == 1);
+        }
+        expect_values(c.in[0], VALUES(1, 2));
+        call_fini(&c);
+    }
+}
+
+Test(program_text, a_loop_until_a_test_fails)
+{
+    static const char text[] =
+        "graph\n"
+        "s0 = int %15\n"
+        "%1: f32[2] = input 0\n"
+        "%2: int = num 0\n"
+        "region(%3: f32[2], %4: int) {\n"
+        "  %5: f32[] = sum %3 { flag axes=1 }\n"
+        "  %6: f32[] = sum %3 { flag axes=1 }\n"
+        "  %7: float = item %5\n"
+        "  %8: float = num 100\n"
+        "  %9: bool = host lt_f %7 %8\n"
+        "} %9\n"
+        "region(%10: int, %11: f32[2], %12: int) {\n"
+        "  %13: f32[2] = add %11 %11\n"
+        "  %14: int = host add_i %12 %10\n"
+        "} %13 %14 %11\n"
+        "%15: int, %16: f32[2], %17: int, %18: f32[s0, 2] = loop 2 _ %1 %2\n"
+        "output %16 %17 %18 %15\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
+        run(p, &c); /* 3, 6, 12, 24, 48, 96, 192 */
+        expect_values(c.out[0], VALUES(64, 128));
+        cr_expect_eq(c.out_scalar[1].i, 15);
+        cr_expect_eq(c.out_scalar[3].i, 6);
+        cr_expect_eq(c.out[2]->size[0], 6);
+        expect_values(c.out[2], VALUES(1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32,
+                                       64));
+        call_fini(&c);
+    }
+}
+
+Test(program_text, what_is_carried_may_change_places)
+{
+    static const char text[] = "graph\n"
+                               "%1: f32[2] = input 0\n"
+                               "%2: f32[2] = input 1\n"
+                               "%3: int = input 2\n"
+                               "region(%4: int, %5: f32[2], %6: f32[2]) {\n"
+                               "  %7: f32[2] = add %5 %6\n"
+                               "} %6 %7\n"
+                               "%8: int, %9: f32[2], %10: f32[2] = "
+                               "loop 2 %3 %1 %2\n"
+                               "%11: f32[2] = sub %10 %9\n"
+                               "output %9 %10 %11\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(0, 1));
+        c.in[1] = vec(TL_f32, 2, VALUES(1, 1));
+        c.scalar[2].i = 10; /* Fibonacci's numbers */
+        run(p, &c);
+        expect_values(c.out[0], VALUES(55, 89));
+        expect_values(c.out[1], VALUES(89, 144));
+        expect_values(c.out[2], VALUES(34, 55));
+        call_fini(&c);
+    }
+}
+
+Test(program_text, loops_inside_loops_and_slices_by_index)
+{
+    static const char text[] =
+        "graph\n"
+        "s0 = size 0 0\n"
+        "s1 = int %4\n"
+        "%1: f32[s0, 2] = input 0\n"
+        "%2: f32[2] = input 1\n"
+        "%3: int = size s0\n"
+        "region(%4: int, %5: f32[2]) {\n"
+        "  %6: f32[1, 2] = slice %1 { dims=[s1, 1, 1, 0, 2, 1] }\n"
+        "  %7: f32[2] = reshape %6 { dims=[2] }\n"
+        "  region(%8: int, %9: f32[2]) {\n"
+        "    %10: f32[2] = add %9 %7\n"
+        "  } %10\n"
+        "  %11: int, %12: f32[2] = loop 1 %3 %5\n"
+        "} %12 %7\n"
+        "%13: int, %14: f32[2], %15: f32[s0, 2] = loop 1 %3 %2\n"
+        "output %14 %15\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = make(TL_f32, 2, DIMS(3, 2), NULL);
+        c.in[1] = vec(TL_f32, 2, VALUES(100, 200));
+        run(p, &c);
+        expect_values(c.out[0], VALUES(118, 227));
+        expect_values(c.out[1], VALUES(0, 1, 2, 3, 4, 5));
+        tl_tensor_unref(c.in[0]);
+        c.in[0] = make(TL_f32, 2, DIMS(2, 2), NULL);
+        run(p, &c);
+        expect_values(c.out[0], VALUES(104, 208));
+        call_fini(&c);
+    }
+}
+
+/* ---- effects ------------------------------------------------------------ */
+
+/* A cell (input 0) is updated twice, with an assert between. */
+static const char checked[] = "graph\n"
+                              "report 1 = 1 0 7\n"
+                              "report 2 = 1 1 8\n"
+                              "report 3 = 2 0 9\n"
+                              "%1: f32[2] = input 0\n"
+                              "%2: f32[2] = input 1\n"
+                              "%3: int = input 2\n"
+                              "%4: f32[2] = add %1 %2\n"
+                              "hostcall 1 %4 effect\n"
+                              "%5: f32[2] = mul %4 %2\n"
+                              "%6: bool[2] = lt %5 %1\n"
+                              "%7: bool[] = any %6 { flag axes=1 }\n"
+                              "assert 2 %7 %2 %4 effect\n"
+                              "%8: f32[2] = sub %5 %2\n"
+                              "hostcall 3 %3 %8 effect\n"
+                              "output %8\n";
+
+Test(program_text, effects_run_in_order_and_get_tensors_to_keep)
+{
+    call c;
+
+    EACH_WAY(p, checked)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 8));
+        c.in[1] = vec(TL_f32, 2, VALUES(0.5, 0.25));
+        c.scalar[2].i = 42;
+        run(p, &c);
+        cr_expect_str_eq(c.log, "7: 1.5;9: 42 0.25;");
+        expect_values(c.out[0], VALUES(0.25, 1.8125));
+        call_fini(&c);
+    }
+}
+
+Test(program_text, a_failed_assert_shows_cells_and_sets_no_output)
+{
+    call c;
+
+    EACH_WAY(p, checked)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 8));
+        c.in[1] = vec(TL_f32, 2, VALUES(3, 4));
+        c.donate[0] = 1;
+        cr_expect_neq(tl_program_run(p, &rt, &c.run), TL_OK);
+        cr_expect_str_eq(c.log, "7: 4;8: 3 4;");
+        cr_expect_eq(diag.last->code, TL_E0222);
+        cr_expect_null(c.out[0]);
+        tl_diag_clear(&diag);
+        call_fini(&c);
+    }
+}
+
+/* The new value is no cell's yet where the assert stands. */
+Test(program_text, no_donation_before_an_effect_that_does_not_list_it)
+{
+    static const char text[] = "graph\n"
+                               "report 1 = 0 0 1\n"
+                               "%1: f32[2] = input 0\n"
+                               "%2: bool = input 1\n"
+                               "%3: f32[2] = add %1 %1\n"
+                               "assert 1 %2 effect\n"
+                               "output %3\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
+        c.donate[0] = 1;
+        cr_expect_neq(tl_program_run(p, &rt, &c.run), TL_OK);
+        expect_values(c.in[0], VALUES(1, 2));
+        tl_diag_clear(&diag);
+        call_fini(&c);
+    }
+}
+
+/* ---- keys and guards ---------------------------------------------------- */
+
+Test(program_text, sizes_and_strides_have_plans_of_their_own)
+{
+    static const char text[] = "graph\n"
+                               "s0 = size 0 0\n"
+                               "s1 = size 0 1\n"
+                               "%1: f32[s0, s1] = input 0\n"
+                               "%2: f32[s0, s1] = exp %1\n"
+                               "%3: f32[s0*s1] = reshape %1 { dims=[s0*s1] }\n"
+                               "%4: f32[s0] = sum %2 { axes=2 }\n"
+                               "output %3 %4\n";
+    call c;
+    tl_program *p = parse(text, false);
+
+    for (int64_t n = 1; n < 100; n++) {
+        tl_tensor *t = make(TL_f32, 2, DIMS(3, n % 40 + 1), NULL);
+
+        call_init(&c);
+        c.in[0] = n % 3 ? t : transpose(t);
+        if (n % 3 == 0) {
+            tl_tensor_unref(t);
+        }
+        run(p, &c);
+        for (int64_t i = 0; i < c.in[0]->numel; i++) {
+            cr_assert_eq(tl_tensor_get_f(c.in[0], i),
+                         tl_tensor_get_f(c.out[0], i));
+        }
+        call_fini(&c);
+    }
+    tl_program_free(p);
+}
+
+Test(program_text, guards_are_looked_at)
+{
+    static const char text[] = "graph\n"
+                               "s0 = size 0 0\n"
+                               "%1: f32[s0] = input 0\n"
+                               "%2: int = input 1\n"
+                               "%3: int = size 2*s0\n"
+                               "%4: bool = host lt_i %2 %3\n"
+                               "guard %4 = 1\n"
+                               "output %1\n";
+    call c;
+    tl_program *p = parse(text, false);
+
+    call_init(&c);
+    c.in[0] = vec(TL_f32, 3, NULL);
+    c.scalar[1].i = 5;
+    cr_expect(tl_program_fits(p, &c.run));
+    c.scalar[1].i = 6;
+    cr_expect(!tl_program_fits(p, &c.run));
+    call_fini(&c);
+    tl_program_free(p);
+}
+
+/* ---- failures ----------------------------------------------------------- */
+
+Test(program_text, an_error_of_host_arithmetic_comes_in_its_turn)
+{
+    static const char text[] = "graph\n"
+                               "s0 = int %4\n"
+                               "report 1 = 0 0 5\n"
+                               "%1: f32[4] = input 0\n"
+                               "%2: int = input 1\n"
+                               "%3: int = num 8\n"
+                               "hostcall 1 effect\n"
+                               "%4: int = host floordiv_i %3 %2\n"
+                               "%5: f32[s0] = slice %1 { dims=[0, s0, 1] }\n"
+                               "output %5\n";
+    call c;
+
+    EACH_WAY(p, text)
+    {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 4, NULL);
+        c.scalar[1].i = 0;
+        cr_expect_neq(tl_program_run(p, &rt, &c.run), TL_OK);
+        cr_expect_eq(diag.last->code, TL_E0401);
+        cr_expect_str_eq(c.log, "5:;");
+        tl_diag_clear(&diag);
+        call_fini(&c);
+    }
+}
+
+/* Every allocation of the first run and of a second fails once. */
+static void fail_everywhere(const char *text, call *c, bool walk)
+{
+    for (uint64_t n = 1;; n++) {
+        tl_program *p = parse(text, walk);
+        tl_status st;
+
+        tl_mem_fail_at(n, false);
+        st = tl_program_run(p, &rt, &c->run);
+        if (st == TL_OK) {
+            drop_outputs(c);
+            st = tl_program_run(p, &rt, &c->run);
+        }
+        tl_mem_fail_at(0, false);
+        drop_outputs(c);
+        if (st == TL_OK && n > 400) {
+            tl_program_free(p);
+            return;
+        }
+        tl_diag_clear(&diag);
+        run(p, c); /* it still works */
+        drop_outputs(c);
+        tl_program_free(p);
+    }
+}
+
+Test(program_text, out_of_memory_at_every_allocation)
+{
+    call c;
+
+    for (int way = 0; way < 2; way++) {
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
+        c.scalar[1].i = 3;
+        fail_everywhere(counted, &c, ways[way]);
+        call_fini(&c);
+
+        call_init(&c);
+        c.in[0] = vec(TL_f32, 2, VALUES(1, 8));
+        c.in[1] = vec(TL_f32, 2, VALUES(0.5, 0.25));
+        fail_everywhere(checked, &c, ways[way]);
+        call_fini(&c);
+    }
+}
