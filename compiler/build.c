@@ -365,10 +365,15 @@ tl_status tl_gbuild_size(tl_gbuild *b, tl_dim d, tl_gval *out)
 {
     tl_gattrs at = {.ndims = 1};
     tl_gnew n = {.kind = TL_G_SIZE};
+    tl_attrs kept;
     uint32_t size;
 
     TL_TRY(tl_gbuild_dim(b, d, &size));
     TL_TRY(tl_graph_attrs(b->g, &at, &size, NULL, &n.attrs, b->diag));
+    tl_attrs_init(&kept);
+    kept.ndims = 1;
+    kept.dims[0] = d;
+    TL_TRY(tl_gbuild_keep_attrs(b, &kept));
     TL_TRY(add_one(b, &n, NULL, TL_GC_INT, 0, out));
     b->values.items[*out].late = tl_gbuild_is_late(b, d);
     return TL_OK;
@@ -490,39 +495,91 @@ tl_status tl_gbuild_region_results(tl_gbuild *b, uint32_t region,
     return tl_graph_region_results(b->g, region, v, n, b->diag);
 }
 
-tl_status tl_gbuild_flow(tl_gbuild *b, tl_gkind kind, uint32_t region,
-                         uint32_t nregions, const tl_gval *in, uint32_t nin,
-                         const tl_gval *like, uint32_t n, tl_gval *out)
+/* Type of the stack of `v`: one more axis in front. */
+static tl_status stack_type(tl_gbuild *b, tl_gval v, tl_dim turns,
+                            tl_ttype *out)
 {
-    uint32_t extra = kind == TL_G_LOOP;
-    tl_gvalue *values = tl_calloc(n + 2, sizeof(*values));
-    tl_gnew node = {.kind = kind, .in = in, .nin = nin, .nout = n + extra,
-                    .out = values, .region = region, .nregions = nregions,
-                    .owner = b->owner, .span = b->span, .data = n};
-    tl_gval first;
-    tl_status st;
+    const tl_ttype *t = tl_gbuild_type(b, v);
 
-    if (!values) {
-        return tl_fail_memory(b->diag, "a region", n * sizeof(*values));
+    if (t->shape.rank == TL_MAX_RANK) {
+        return tl_fail(b->diag, TL_E0602, "a value of rank %d in a loop",
+                       TL_MAX_RANK);
     }
-    values[0].cls = TL_GC_INT;
-    for (uint32_t i = 0; i < n; i++) {
-        values[extra + i] = b->g->values.items[like[i]];
-    }
-    st = tl_graph_add(b->g, &node, &first, b->diag);
-    tl_free(values);
-    for (uint32_t i = 0; i < n + extra && st == TL_OK; i++) {
-        const tl_ttype *type = i < extra ? NULL
-                                         : tl_gbuild_type(b, like[i - extra]);
-        bool real = type && tl_dtype_is_float(type->dtype);
+    out->dtype = t->dtype;
+    out->shape.rank = t->shape.rank + 1;
+    out->shape.dim[0] = turns;
+    memcpy(out->shape.dim + 1, t->shape.dim,
+           (size_t)t->shape.rank * sizeof(tl_dim));
+    return TL_OK;
+}
+
+/* The count of turns of the node that comes next, as a size. */
+static tl_status own_count(tl_gbuild *b, tl_dim *out)
+{
+    tl_gval count = (tl_gval)b->g->values.len;
+    tl_gatom atom = {.kind = TL_GA_INT, .index = count};
+
+    TL_TRY(tl_gbuild_note(b, count, NULL, 0));
+    b->values.items[count].late = true;
+    return tl_gbuild_atom(b, atom, 0, 1, out);
+}
+
+static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
+                           const tl_ttype *stacks, tl_gval first,
+                           tl_gval *out)
+{
+    uint32_t extra = f->kind == TL_G_LOOP, total = f->n + extra + f->nstacked;
+
+    for (uint32_t i = 0; i < total; i++) {
+        const tl_ttype *type =
+            i < extra            ? NULL
+            : i < extra + f->n ? tl_gbuild_type(b, f->like[i - extra])
+                                 : &stacks[i - extra - f->n];
+        bool real = type && tl_dtype_is_float(type->dtype) &&
+                    i < extra + f->n;
 
         out[i] = first + i;
-        st = tl_gbuild_note(b, out[i], type,
-                            real && b->no_grad == 0 ? b->visible : 0);
-        if (st == TL_OK) {
-            b->values.items[out[i]].late = !type;
-        }
+        TL_TRY(tl_gbuild_note(b, out[i], type,
+                              real && b->no_grad == 0 ? b->visible : 0));
+        b->values.items[out[i]].late = !type;
     }
+    return TL_OK;
+}
+
+tl_status tl_gbuild_flow(tl_gbuild *b, const tl_gflow *f, tl_gval *out)
+{
+    uint32_t extra = f->kind == TL_G_LOOP, total = f->n + extra + f->nstacked;
+    tl_gvalue *values = tl_calloc(total + 1, sizeof(*values));
+    tl_ttype *stacks = tl_calloc(f->nstacked + 1, sizeof(*stacks));
+    tl_gnew node = {.kind = f->kind, .in = f->in, .nin = f->nin,
+                    .nout = total, .out = values, .region = f->region,
+                    .nregions = f->nregions, .owner = b->owner,
+                    .span = b->span, .data = f->n};
+    tl_dim turns = f->turns ? *f->turns : tl_dim_num(0);
+    tl_gval first;
+    tl_status st = TL_OK;
+
+    if (!values || !stacks) {
+        st = tl_fail_memory(b->diag, "a region", total * sizeof(*values));
+        goto out;
+    }
+    if (f->nstacked > 0 && !f->turns) {
+        TL_GOTO(st, own_count(b, &turns));
+    }
+    values[0].cls = TL_GC_INT;
+    for (uint32_t i = 0; i < f->n; i++) {
+        values[extra + i] = b->g->values.items[f->like[i]];
+    }
+    for (uint32_t i = 0; i < f->nstacked; i++) {
+        TL_GOTO(st, stack_type(b, f->stacked[i], turns, &stacks[i]));
+        TL_GOTO(st, tl_gbuild_value(b, &stacks[i], &values[extra + f->n + i]));
+    }
+    TL_GOTO(st, tl_gbuild_keep_attrs(b, NULL));
+    TL_GOTO(st, tl_graph_add(b->g, &node, &first, b->diag));
+    st = note_flow(b, f, stacks, first, out);
+out:
+    tl_free(values);
+    tl_free(stacks);
     return st;
 }
 

@@ -47,7 +47,8 @@ struct tl_gbuild {
     tl_emit emit;   /* for rules; nodes are TL_GNODE(value) */
     tl_arena arena;
     TL_GARRAY(tl_bvalue) values; /* by value number */
-    TL_GARRAY(const tl_attrs *) attrs; /* by node: as they came; or NULL */
+    TL_GARRAY(const tl_attrs *) attrs; /* by node: as they came; NULL: none,
+                                          or nobody asks for them */
     TL_GARRAY(tl_dim) atoms;     /* by number of the graph's atom */
     TL_GARRAY(int64_t) hints;    /* their values in the traced call */
     TL_GARRAY(tl_dim) late;      /* atoms that only the run knows */
@@ -177,12 +178,22 @@ TL_MUST_USE tl_status tl_gbuild_region_close(tl_gbuild *b, uint32_t region,
 TL_MUST_USE tl_status tl_gbuild_region_results(tl_gbuild *b, uint32_t region,
                                                const tl_gval *v, uint32_t n);
 
-/* The IF or LOOP node that owns regions; its results have the types of
- * like[0 .. n) (a loop's count of turns comes before them). */
-TL_MUST_USE tl_status tl_gbuild_flow(tl_gbuild *b, tl_gkind kind,
-                                     uint32_t region, uint32_t nregions,
-                                     const tl_gval *in, uint32_t nin,
-                                     const tl_gval *like, uint32_t n,
+/* An IF or LOOP node to add. */
+typedef struct tl_gflow {
+    tl_gkind kind;
+    uint32_t region, nregions; /* that it owns */
+    const tl_gval *in;
+    uint32_t nin;
+    const tl_gval *like; /* its results have the types of these */
+    uint32_t n;
+    const tl_gval *stacked; /* LOOP: tensors of the body that are stacked */
+    uint32_t nstacked;
+    const tl_dim *turns; /* length of the stacks; NULL: the node's own count */
+} tl_gflow;
+
+/* Add the node; out[] gets a loop's count of turns, then n results, then the
+ * stacks. */
+TL_MUST_USE tl_status tl_gbuild_flow(tl_gbuild *b, const tl_gflow *f,
                                      tl_gval *out);
 
 /* An effect: operands are the condition (0: a host call), what is shown, and
@@ -228,6 +239,21 @@ TL_MUST_USE tl_status tl_gblock_backward(tl_gbuild *b, const tl_gblock *block,
                                          tl_gval loss, tl_gval seed,
                                          const tl_gval *leaves, uint32_t n,
                                          tl_gval *grads, bool *reached);
+
+/* Gradients of the results of an IF or LOOP node (differentiate_region.c):
+ * g[k] is that of result k or 0; grad[v] of values that its regions read is
+ * continued.  `bit` is the block's. */
+TL_MUST_USE tl_status tl_gregion_gradient(tl_gbuild *b, uint32_t node,
+                                          uint64_t bit, const tl_gval *g,
+                                          tl_gval *grad, size_t ngrad);
+
+/* A reverse pass over a closed block with several seeds: grad[] (by value
+ * number, of ngrad values) holds them and is continued. */
+TL_MUST_USE tl_status tl_gblock_reverse(tl_gbuild *b, const tl_gblock *block,
+                                        tl_gval *grad, size_t ngrad);
+
+/* Keep the attributes that the next node was given. */
+TL_MUST_USE tl_status tl_gbuild_keep_attrs(tl_gbuild *b, const tl_attrs *at);
 
 /* Forget the block on all values. */
 void tl_gblock_forget(tl_gbuild *b, const tl_gblock *block);

@@ -204,8 +204,7 @@ static uint64_t seen_by(const call *c)
     return seen & c->b->visible;
 }
 
-/* Keep the attributes for the gradient of the node that comes next. */
-static tl_status keep_attrs(tl_gbuild *b, const tl_attrs *at)
+tl_status tl_gbuild_keep_attrs(tl_gbuild *b, const tl_attrs *at)
 {
     size_t bytes = offsetof(tl_attrs, dims), node = b->g->nodes.len;
     tl_attrs *copy = NULL;
@@ -242,8 +241,8 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
     if (is_random(c->op)) {
         n.flags |= TL_GF_RANDOM;
     }
-    if (seen != 0) {
-        TL_TRY(keep_attrs(b, c->at));
+    if (seen != 0 || b->owner != 0) { /* for its gradient, or a copy of it */
+        TL_TRY(tl_gbuild_keep_attrs(b, c->at));
     }
     TL_TRY(tl_graph_add(b->g, &n, &first, b->diag));
     for (int k = 0; k < c->info->nout; k++) {

@@ -240,6 +240,17 @@ static tl_status operation(pass *p, uint32_t node)
                                           : by_rule(p, node);
 }
 
+/* A branch or loop. */
+static tl_status flow(pass *p, uint32_t node)
+{
+    uint32_t nout = p->b->g->nodes.items[node].nout;
+
+    for (uint32_t k = 0; k < nout; k++) {
+        p->dv[k] = TL_GVAL(p->g[k]);
+    }
+    return tl_gregion_gradient(p->b, node, p->bit, p->dv, p->grad, p->len);
+}
+
 /* One node: its operands' gradients add up from the last to the first. */
 static tl_status step(pass *p, uint32_t node)
 {
@@ -255,6 +266,9 @@ static tl_status step(pass *p, uint32_t node)
     b->span = n.span;
     if (n.kind == TL_G_ALIAS) {
         return accumulate(p, tl_goperand(b->g, &n, 0), TL_GVAL(p->g[0]));
+    }
+    if (n.kind == TL_G_IF || n.kind == TL_G_LOOP) {
+        return flow(p, node);
     }
     TL_TRY(operation(p, node));
     for (uint32_t i = n.nin; i-- > 0;) {
@@ -353,23 +367,24 @@ static tl_status run(pass *p, const tl_gblock *block)
 
 /* ---- a whole pass ------------------------------------------------------- */
 
-static tl_status pass_init(pass *p, tl_gbuild *b, const tl_gblock *block)
+static tl_status pass_init(pass *p, tl_gbuild *b, const tl_gblock *block,
+                           tl_gval *grad, size_t len)
 {
     size_t n = 1;
 
     memset(p, 0, sizeof(*p));
     p->b = b;
     p->bit = block->bit;
-    p->len = b->values.len;
+    p->len = len;
+    p->grad = grad;
     for (size_t i = block->first_node; i < b->g->nodes.len; i++) {
         n = b->g->nodes.items[i].nin > n ? b->g->nodes.items[i].nin : n;
         n = b->g->nodes.items[i].nout > n ? b->g->nodes.items[i].nout : n;
     }
-    p->grad = tl_calloc(p->len + 1, sizeof(*p->grad));
     p->in = tl_calloc(4 * n, sizeof(*p->in));
     p->want = tl_calloc(n, sizeof(*p->want));
     p->dv = tl_calloc(n, sizeof(*p->dv));
-    if (!p->grad || !p->in || !p->want || !p->dv) {
+    if (!p->in || !p->want || !p->dv) {
         return tl_fail_memory(b->diag, "gradients of a block",
                               (p->len + 1) * sizeof(*p->grad));
     }
@@ -381,7 +396,6 @@ static tl_status pass_init(pass *p, tl_gbuild *b, const tl_gblock *block)
 
 static void pass_fini(pass *p)
 {
-    tl_free(p->grad);
     tl_free(p->in);
     tl_free(p->want);
     tl_free(p->dv);
@@ -402,21 +416,37 @@ static tl_status filled(tl_gbuild *b, const tl_ttype *type, double value,
     return tl_gbuild_apply(b, TL_OP_full, NULL, 0, &at, out);
 }
 
-static tl_status collect(pass *p, const tl_gval *leaves, uint32_t n,
-                         tl_gval *grads, bool *reached)
+static tl_status collect(tl_gbuild *b, const tl_gval *grad,
+                         const tl_gval *leaves, uint32_t n, tl_gval *grads,
+                         bool *reached)
 {
     for (uint32_t i = 0; i < n; i++) {
-        tl_gval g = p->grad[leaves[i]];
+        tl_gval g = grad[leaves[i]];
 
         if (reached) {
             reached[i] = g != 0;
         }
         if (g == 0) {
-            TL_TRY(filled(p->b, tl_gbuild_type(p->b, leaves[i]), 0, &g));
+            TL_TRY(filled(b, tl_gbuild_type(b, leaves[i]), 0, &g));
         }
         grads[i] = g;
     }
     return TL_OK;
+}
+
+tl_status tl_gblock_reverse(tl_gbuild *b, const tl_gblock *block,
+                            tl_gval *grad, size_t ngrad)
+{
+    tl_span span = b->span;
+    pass p;
+    tl_status st = pass_init(&p, b, block, grad, ngrad);
+
+    if (st == TL_OK) {
+        st = run(&p, block);
+    }
+    b->span = span;
+    pass_fini(&p);
+    return st;
 }
 
 tl_status tl_gblock_backward(tl_gbuild *b, const tl_gblock *block,
@@ -424,24 +454,24 @@ tl_status tl_gblock_backward(tl_gbuild *b, const tl_gblock *block,
                              const tl_gval *leaves, uint32_t n,
                              tl_gval *grads, bool *reached)
 {
-    const tl_ttype *type = tl_gbuild_type(b, loss);
-    tl_span span = b->span;
-    tl_status st;
-    pass p;
+    size_t len = b->values.len;
+    tl_gval *grad = tl_calloc(len + 1, sizeof(*grad));
+    tl_status st = TL_OK;
 
-    TL_GOTO(st, pass_init(&p, b, block));
+    if (!grad) {
+        return tl_fail_memory(b->diag, "gradients of a block",
+                              len * sizeof(*grad));
+    }
     if (seed == 0) {
-        TL_GOTO(st, filled(b, type, 1, &seed));
+        TL_GOTO(st, filled(b, tl_gbuild_type(b, loss), 1, &seed));
     }
-    if (is_seen(&p, loss)) {
-        p.grad[loss] = seed;
-        TL_GOTO(st, run(&p, block));
+    if ((b->values.items[loss].seen & block->bit) != 0) {
+        grad[loss] = seed;
+        TL_GOTO(st, tl_gblock_reverse(b, block, grad, len));
     }
-    b->span = span;
-    st = collect(&p, leaves, n, grads, reached);
+    st = collect(b, grad, leaves, n, grads, reached);
 out:
-    b->span = span;
-    pass_fini(&p);
+    tl_free(grad);
     tl_gblock_forget(b, block);
     return st;
 }

@@ -171,6 +171,13 @@ static bool has_one_element(const tl_ttype *t)
     return true;
 }
 
+tl_status tl_trace_holds(tl_eval *ev, tl_gval condition)
+{
+    const operands none = {.ev = ev};
+
+    return add_effect(ev, condition, tl_empty(), &none);
+}
+
 tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done)
 {
     operands none = {.ev = ev};

@@ -219,8 +219,13 @@ static tl_status make_node(joining *j)
     }
     TL_TRY(tl_gbuild_region_results(g, j->a->region, j->pairs.a.items, n));
     TL_TRY(tl_gbuild_region_results(g, j->b->region, j->pairs.b.items, n));
-    return tl_gbuild_flow(g, TL_G_IF, j->a->region, 2, &j->cond, 1,
-                          j->pairs.a.items, n, j->results);
+    return tl_gbuild_flow(g,
+                          &(tl_gflow){.kind = TL_G_IF,
+                                      .region = j->a->region,
+                                      .nregions = 2, .in = &j->cond,
+                                      .nin = 1, .like = j->pairs.a.items,
+                                      .n = n},
+                          j->results);
 }
 
 static void joining_fini(joining *j)
@@ -312,7 +317,7 @@ static tl_status join_one(joining *j, ending *live, ending *x)
             TL_GOTO(st, tl_gbuild_host(&tr->b, TL_H_not, TL_GC_BOOL, &cond, 1,
                                        &cond));
         }
-        st = tl_gbuild_effect(&tr->b, cond, NULL, 0, NULL, 0, 0);
+        st = tl_trace_holds(ev, cond);
     } else {
         tl_gstate now = {0};
 
@@ -352,7 +357,11 @@ static tl_status own_unused(joining *j)
         TL_TRY(tl_gbuild_region_open(g, NULL, NULL, 0, &j->b->region, &none));
         TL_TRY(tl_gbuild_region_close(g, j->b->region, around));
     }
-    return tl_gbuild_flow(g, TL_G_IF, j->a->region, 2, &j->cond, 1, NULL, 0,
+    return tl_gbuild_flow(g,
+                          &(tl_gflow){.kind = TL_G_IF,
+                                      .region = j->a->region,
+                                      .nregions = 2, .in = &j->cond,
+                                      .nin = 1},
                           &none);
 }
 

@@ -136,7 +136,7 @@ typedef struct loop {
     /* Of the walk that runs: */
     uint32_t around, test, body;
     bool has_test, has_body;
-    vals init, params, results;
+    vals init, params, results, stacked;
     tl_gval turns;
     tl_gstate start, end; /* of a turn */
 } loop;
@@ -157,7 +157,7 @@ static void walk_fini(loop *l)
 {
     tl_gstate_fini(&l->start);
     tl_gstate_fini(&l->end);
-    l->init.len = l->params.len = l->results.len = 0;
+    l->init.len = l->params.len = l->results.len = l->stacked.len = 0;
     l->has_test = l->has_body = false;
 }
 
@@ -170,6 +170,7 @@ static void loop_fini(loop *l)
     tl_free(l->init.items);
     tl_free(l->params.items);
     tl_free(l->results.items);
+    tl_free(l->stacked.items);
 }
 
 /* fn for each carried value of a state, in a fixed order. */
@@ -367,6 +368,30 @@ static tl_status run_turn(loop *l, tl_gval index)
     return tl_gstate_settle(ev, &l->start);
 }
 
+/* For the gradient the loop keeps what each turn starts from. */
+static tl_status stack_params(loop *l)
+{
+    tl_gbuild *b = builder(l->ev);
+
+    if (b->visible == 0 || b->no_grad > 0) {
+        return TL_OK;
+    }
+    for (size_t i = 0; i < l->params.len; i++) {
+        tl_gval v = l->params.items[i];
+        uint8_t cls = b->g->values.items[v].cls;
+
+        if (cls != TL_GC_TENSOR) {
+            TL_TRY(tl_gbuild_scalar(b, v,
+                                    cls == TL_GC_INT     ? TL_i64
+                                    : cls == TL_GC_FLOAT ? TL_f64
+                                                         : TL_bool,
+                                    &v));
+        }
+        TL_TRY(TL_VEC_PUSH(&l->stacked, v, l->ev->diag));
+    }
+    return TL_OK;
+}
+
 static tl_status walk_body(loop *l)
 {
     tl_eval *ev = l->ev;
@@ -376,6 +401,9 @@ static tl_status walk_body(loop *l)
     TL_TRY(open_region(l, true, &l->body, &first));
     l->has_body = true;
     st = run_turn(l, first);
+    if (st == TL_OK) {
+        st = stack_params(l);
+    }
     if (st == TL_OK) {
         st = tl_gstate_take(ev, &l->end);
     }
@@ -446,9 +474,10 @@ static tl_status check_types(loop *l)
 
 /* ---- the node ----------------------------------------------------------- */
 
-/* The LOOP node of the regions.  `turns` 0: no bound. */
-static tl_status own(loop *l, tl_gval turns, const tl_gval *results,
-                     tl_gval *out)
+/* The LOOP node of the regions.  `turns` 0: no bound; `length` (may be NULL)
+ * of what is stacked; the values of `results` are followed by those. */
+static tl_status own(loop *l, tl_gval turns, const tl_dim *length,
+                     const tl_gval *results, tl_gval *out)
 {
     tl_gbuild *b = builder(l->ev);
     uint32_t n = (uint32_t)l->init.len;
@@ -462,11 +491,17 @@ static tl_status own(loop *l, tl_gval turns, const tl_gval *results,
     for (uint32_t i = 0; i < n; i++) {
         in[i + 1] = l->init.items[i];
     }
-    st = tl_gbuild_region_results(b, l->body, results, n);
+    st = tl_gbuild_region_results(b, l->body, results,
+                                  n + (uint32_t)l->stacked.len);
     if (st == TL_OK) {
-        st = tl_gbuild_flow(b, TL_G_LOOP, l->has_test ? l->test : l->body,
-                            l->has_test ? 2 : 1, in, n + 1, l->init.items, n,
-                            out);
+        tl_gflow f = {.kind = TL_G_LOOP,
+                      .region = l->has_test ? l->test : l->body,
+                      .nregions = l->has_test ? 2 : 1, .in = in,
+                      .nin = n + 1, .like = l->init.items, .n = n,
+                      .stacked = l->stacked.items,
+                      .nstacked = (uint32_t)l->stacked.len, .turns = length};
+
+        st = tl_gbuild_flow(b, &f, out);
     }
     tl_free(in);
     return st;
@@ -498,16 +533,17 @@ static tl_status own_unused(loop *l)
         TL_TRY(tl_gbuild_region_results(b, l->test, &cond, 1));
     }
     TL_TRY(tl_gbuild_num(b, TL_GC_INT, zero, &turns));
+    l->stacked.len = 0;
     out = tl_calloc(l->init.len + 1, sizeof(*out));
     if (out == NULL) {
         return tl_fail_memory(l->ev->diag, "a loop", l->init.len);
     }
-    st = own(l, turns, l->init.items, out);
+    st = own(l, turns, NULL, l->init.items, out);
     tl_free(out);
     return st;
 }
 
-static tl_status count_turns(loop *l, tl_gval *out)
+static tl_status count_turns(loop *l, tl_gval *out, tl_dim *length)
 {
     tl_gbuild *b = builder(l->ev);
     tl_gscalar n = {.i = 0};
@@ -520,6 +556,7 @@ static tl_status count_turns(loop *l, tl_gval *out)
     }
     if (!tl_is_sym(l->range)) {
         n.i = tl_range_len(l->range.range);
+        *length = tl_dim_num(n.i);
         return tl_gbuild_num(b, TL_GC_INT, n, out);
     }
     int64_t step = l->range.sym->hint.range->step;
@@ -529,6 +566,7 @@ static tl_status count_turns(loop *l, tl_gval *out)
     TL_TRY(tl_dim_add(b->dims, d, tl_dim_num(step > 0 ? step - 1 : step + 1),
                       &d, l->ev->diag));
     TL_TRY(tl_dim_div(b->dims, d, tl_dim_num(step), &d, l->ev->diag));
+    *length = d;
     TL_TRY(tl_gbuild_size(b, d, &in[0]));
     TL_TRY(tl_gbuild_num(b, TL_GC_INT, n, &in[1]));
     return tl_gbuild_host(b, TL_H_max_i, TL_GC_INT, in, 2, out);
@@ -551,16 +589,20 @@ static tl_status leave(loop *l, const tl_gval *results)
 static tl_status finish(loop *l)
 {
     tl_gval turns, *out;
+    tl_dim length;
     tl_status st;
 
     TL_TRY(check_types(l));
     TL_TRY(collect(l, &l->end, &l->results));
-    TL_TRY(count_turns(l, &turns));
-    out = tl_calloc(l->init.len + 1, sizeof(*out));
+    for (size_t i = 0; i < l->stacked.len; i++) {
+        TL_TRY(TL_VEC_PUSH(&l->results, l->stacked.items[i], l->ev->diag));
+    }
+    TL_TRY(count_turns(l, &turns, &length));
+    out = tl_calloc(l->results.len + 1, sizeof(*out));
     if (out == NULL) {
         return tl_fail_memory(l->ev->diag, "a loop", l->init.len);
     }
-    st = own(l, turns, l->results.items, out);
+    st = own(l, turns, turns != 0 ? &length : NULL, l->results.items, out);
     l->has_body = l->has_test = false; /* they have an owner */
     if (st == TL_OK) {
         st = leave(l, out + 1);

@@ -210,6 +210,9 @@ TL_MUST_USE tl_status tl_trace_print(tl_eval *ev, const tl_value *args);
  * asked. */
 TL_MUST_USE tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done);
 
+/* An assertion on a host bool of the graph. */
+TL_MUST_USE tl_status tl_trace_holds(tl_eval *ev, tl_gval condition);
+
 /* Refuse to compile: E0602 with this reason. */
 tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
