@@ -61,7 +61,7 @@ static tl_status run_nums(tl_program *p, tl_diag *diag)
 static tl_status make(tl_program *p, tl_diag *diag)
 {
     if (!p->options.no_passes) {
-        TL_TRY(tl_passes_run(p->g, NULL, diag));
+        TL_TRY(tl_passes_run(p->g, &p->passes, diag));
     }
     TL_TRY(tl_gfacts_init(&p->facts, p->g, diag));
     TL_TRY(list_inputs(p, diag));
@@ -132,6 +132,11 @@ void tl_program_free(tl_program *p)
 const tl_graph *tl_program_graph(const tl_program *p)
 {
     return p->g;
+}
+
+const tl_pass_counts *tl_program_pass_counts(const tl_program *p)
+{
+    return &p->passes;
 }
 
 /* ---- guards ------------------------------------------------------------- */

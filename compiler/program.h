@@ -12,6 +12,7 @@
 #define TL_COMPILER_PROGRAM_H
 
 #include "compiler/graph.h"
+#include "compiler/pass.h"
 #include "runtime/rt.h"
 
 typedef struct tl_program tl_program;
@@ -30,6 +31,9 @@ TL_MUST_USE tl_status tl_program_new(tl_program **out, tl_graph *g,
 void tl_program_free(tl_program *p); /* NULL is allowed */
 
 const tl_graph *tl_program_graph(const tl_program *p);
+
+/* What the passes have changed, for tests. */
+const tl_pass_counts *tl_program_pass_counts(const tl_program *p);
 
 /* An effect of the caller, in program order: `scalars` and `tensors` have
  * `n` items, of each value the one that its class says (borrowed); first the

@@ -17,6 +17,7 @@ enum { TL_PROGRAM_PLANS = 32 }; /* kept at most */
 struct tl_program {
     tl_graph *g;
     tl_program_options options;
+    tl_pass_counts passes;
     tl_gfacts facts;
     tl_genv env;
     tl_walk walk;
