@@ -1,7 +1,7 @@
 /* bi_stop.c - stop(x) of values that hold values.
  *
- * They are rebuilt with their tensors stopped, as tl_bi_stop does it.  A module is
- * no value: its cells would be read as before, so it is refused. */
+ * They are rebuilt with their tensors stopped, as tl_bi_stop does it.  A module
+ * is no value: its cells would be read as before, so it is refused. */
 #include "interp/builtin_fns.h"
 #include "interp/call.h"
 #include "interp/dict.h"
