@@ -28,6 +28,7 @@
 #define tl_reduce_reader_open tl_reduce_reader_open_avx2
 #define tl_reduce_acc tl_reduce_acc_avx2
 #define tl_reduce_fed tl_reduce_fed_avx2
+#define tl_reduce_rows tl_reduce_rows_avx2
 #define tl_cpu_map tl_cpu_map_avx2
 #define tl_cpu_map_grad tl_cpu_map_grad_avx2
 #define tl_cpu_cast tl_cpu_cast_avx2

@@ -193,7 +193,7 @@ const void *tl_map_piece(const tl_map_space *s, const tl_map_operand *o,
     return tile;
 }
 
-static void coordinates(const tl_map_space *s, int64_t pos, int64_t *at)
+void tl_map_coordinates(const tl_map_space *s, int64_t pos, int64_t *at)
 {
     for (int i = s->rank - 1; i >= 0; i--) {
         at[i] = pos % s->size[i];
@@ -208,7 +208,7 @@ int64_t tl_map_piece_length(const tl_map_space *s, int64_t pos, int64_t hi,
     int64_t row = s->size[s->rank - 1];
 
     if (s->nested) {
-        coordinates(s, pos, at);
+        tl_map_coordinates(s, pos, at);
         if (row >= LONG_ROW && n > row - at[s->rank - 1]) {
             n = row - at[s->rank - 1];
         }

@@ -63,6 +63,9 @@ void tl_map_space_init(tl_map_space *s, tl_map_operand *o, int count,
 int64_t tl_map_piece_length(const tl_map_space *s, int64_t pos, int64_t hi,
                             int64_t *at);
 
+/* Coordinates of element `pos` in the merged axes. */
+void tl_map_coordinates(const tl_map_space *s, int64_t pos, int64_t *at);
+
 /* Where a loop finds the n elements at `pos` of an operand: in place, or in
  * `tile`. */
 const void *tl_map_piece(const tl_map_space *s, const tl_map_operand *o,

@@ -505,10 +505,11 @@ static tl_status scaled_norms(tl_kernel_ctx *k, const tl_reduce_plan *p,
 
 /* All passes and the last step; scratch holds two values a result. */
 static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
-                        char *scratch, tl_tensor *to, const tl_attrs *at)
+                        char *scratch, double correction, void *to,
+                        tl_dtype to_dtype)
 {
     int64_t bytes = p->stay.count * p->width;
-    last_step l = {op, (double)p->reduced.count, at->f[0]};
+    last_step l = {op, (double)p->reduced.count, correction};
     pass s = {.value = {scratch, scratch + bytes}};
     char *res = s.value[0];
     tl_dtype dtype;
@@ -516,7 +517,7 @@ static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
     first_pass(op, &s);
     TL_TRY(run_pass(k, p, &s));
     if (op == TL_OP_argmax || op == TL_OP_argmin) {
-        find_best(k, p, &s, tl_tensor_data(to));
+        find_best(k, p, &s, to);
         return TL_OK;
     }
     if (s.moments) {
@@ -535,8 +536,8 @@ static tl_status reduce(tl_kernel_ctx *k, tl_op op, const tl_reduce_plan *p,
         l.op = TL_OP_sum; /* nothing is left to do */
     }
     dtype = finish(&l, p, res, s.value[0]);
-    if (tl_stage(dtype, to->dtype) != NULL) {
-        tl_stage(dtype, to->dtype)(to->numel, res, 1, tl_tensor_data(to));
+    if (tl_stage(dtype, to_dtype) != NULL) {
+        tl_stage(dtype, to_dtype)(p->stay.count, res, 1, to);
     }
     return TL_OK;
 }
@@ -562,12 +563,33 @@ tl_status tl_reduce_fed(tl_kernel_ctx *k, tl_op op, tl_tensor *x,
     }
     tl_reduce_plan_init(&p, x, feed, at->axes, tl_reduce_acc(op, x->dtype));
     if (p.stay.count * p.width * 2 <= (int64_t)sizeof small) {
-        return reduce(k, op, &p, small, to, at);
+        return reduce(k, op, &p, small, at->f[0], tl_tensor_data(to),
+                      to->dtype);
     }
     TL_TRY(tl_cpu_scratch(k, p.stay.count, (size_t)p.width * 2, &scratch));
-    st = reduce(k, op, &p, tl_storage_data(scratch), to, at);
+    st = reduce(k, op, &p, tl_storage_data(scratch), at->f[0],
+                tl_tensor_data(to), to->dtype);
     tl_storage_unref(scratch);
     return st;
+}
+
+void tl_reduce_rows(tl_op op, const tl_reduce_table *x, double correction,
+                    void *to, tl_dtype to_dtype)
+{
+    char scratch[TL_REDUCE_ROWS * 2 * sizeof(double)]
+        __attribute__((aligned(64)));
+    int64_t dims[4] = {x->rows, x->n, x->n, 1};
+    tl_tensor stub = {.dtype = x->dtype, .rank = 2, .size = dims,
+                      .stride = dims + 2, .numel = x->rows * x->n};
+    tl_kernel_ctx alone = {0}; /* one task, no scratch */
+    tl_reduce_plan p;
+    tl_status st;
+
+    TL_CHECK(x->rows <= TL_REDUCE_ROWS && x->n > 0 && x->n <= TL_REDUCE_ROW);
+    tl_reduce_plan_init(&p, &stub, NULL, 2, tl_reduce_acc(op, x->dtype));
+    p.data = x->data;
+    st = reduce(&alone, op, &p, scratch, correction, to, to_dtype);
+    TL_CHECK(st == TL_OK);
 }
 
 tl_status tl_cpu_reduce(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,

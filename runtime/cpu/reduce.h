@@ -55,7 +55,7 @@ typedef struct tl_moments {
     void *mean, *m2; /* of the accumulator's type */
 } tl_moments;
 
-/* For a stub of what `feed` computes the plan has no data. */
+/* For a stub the plan has no data: `feed` computes it, or it is set later. */
 void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x,
                          const tl_tile *feed, uint16_t axes, tl_dtype acc);
 
@@ -99,5 +99,23 @@ typedef tl_status tl_reduce_fed_fn(tl_kernel_ctx *k, tl_op op, tl_tensor *x,
                                    const tl_tile *feed, tl_tensor *to,
                                    const tl_attrs *at);
 tl_reduce_fed_fn tl_reduce_fed, tl_reduce_fed_avx2;
+
+enum {
+    TL_REDUCE_ROWS = 64,  /* rows that are reduced at once */
+    TL_REDUCE_ROW = 65536 /* elements of one */
+};
+
+/* A few row-major rows. */
+typedef struct tl_reduce_table {
+    const void *data;
+    tl_dtype dtype;
+    int64_t rows, n; /* n > 0 */
+} tl_reduce_table;
+
+/* RED row `op` of each of them, as one of the kernel's tasks. */
+typedef void tl_reduce_rows_fn(tl_op op, const tl_reduce_table *x,
+                               double correction, void *to,
+                               tl_dtype to_dtype);
+tl_reduce_rows_fn tl_reduce_rows, tl_reduce_rows_avx2;
 
 #endif

@@ -83,7 +83,7 @@ void tl_reduce_plan_init(tl_reduce_plan *p, const tl_tensor *x,
     p->feed = feed;
     p->reader = NULL;
     p->cost = feed == NULL ? 1 : 1 + (int64_t)feed->ns;
-    p->data = feed == NULL ? tl_tensor_data(x) : NULL;
+    p->data = x->storage == NULL ? NULL : tl_tensor_data(x);
     p->from_width = (int)tl_dtype_size(from);
     p->acc = acc;
     p->width = (int)tl_dtype_size(acc);
@@ -121,7 +121,7 @@ int64_t tl_reduce_group(const tl_reduce_plan *p, int64_t group, int64_t *at,
 void tl_reduce_reader_open(tl_reduce_reader *r, tl_reduce_plan *own)
 {
     r->lo = r->hi = r->ahead = 0;
-    tl_tile_open(&r->runner, own->feed, own->feed->space.longest);
+    tl_tile_open(&r->runner, own->feed, own->feed->space.longest, NULL);
     r->runner.window = r->window;
     own->reader = r;
 }

@@ -22,7 +22,7 @@ enum {
 };
 
 typedef struct tl_tile_step {
-    uint16_t op;     /* MAP or CMP row, or TL_OP_cast */
+    uint16_t op;     /* MAP or CMP row, or TL_OP_cast; see also "rows" */
     int8_t which;    /* -1: its value; else its gradient by input `which`,
                         operands: the row's inputs, then y and g, where each
                         that the formula does not read may be -1 */
@@ -89,5 +89,34 @@ void tl_tile_reduce_free(tl_tile_reduce *t); /* NULL is allowed */
  * takes scratch from the pool. */
 TL_MUST_USE tl_status tl_tile_reduce_run(const tl_tile_reduce *t,
                                          tl_kernel_ctx *k);
+
+/* ---- rows ------------------------------------------------------------------
+ *
+ * Programs over whole rows, the last `trailing` axes of the space: between
+ * elementwise steps they reduce rows and compute rows as a whole, all while a
+ * row is in a cache.  A value has an element for each of the space, or one a
+ * row; tensors of the latter kind have sizes 1 along the row, and their
+ * results any shape of that many elements.
+ *
+ *   RED row: in[0] reduced over the row, to one element; p is f.
+ *   softmax, log_softmax (x), softmax_grad, log_softmax_grad (y, g): along
+ *     the row.
+ *   layer_norm (x, weight, bias; -1 where absent; p[0] is eps) over all of
+ *     the row.  Its mean and rstd are steps of their own with `which` 1 and 2
+ *     and the first step as in[0].
+ *   layer_norm_grad (g, x, mean, rstd, weight or -1).
+ *
+ * `dtype` is that of the result, `compute` is not read.  Steps that look at
+ * their data (E0401 and the like) are not taken. */
+
+/* Can `op` be such a step on rows of n elements? */
+bool tl_tile_rows_takes(tl_op op, int64_t n);
+
+/* As tl_tile_new; run and free it as its programs.  E0607 of a run too, where
+ * rows are so long that they need scratch of the pool. */
+TL_MUST_USE tl_status tl_tile_rows_new(
+    tl_tile **out, int rank, const int64_t *shape, int trailing,
+    const tl_tile_step *steps, int nsteps, tl_tensor *const *in, int nin,
+    tl_tensor *const *to, int nto, tl_diag *diag);
 
 #endif

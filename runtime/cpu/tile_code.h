@@ -31,11 +31,18 @@ typedef enum tl_tile_kind {
     TL_TILE_STAGE, /* to = in[0] in another dtype */
     TL_TILE_COPY,  /* the bytes of in[0] */
     TL_TILE_FETCH, /* to = the piece of operand `item` */
-    TL_TILE_CHECK  /* in[0], doubles, by check `item` */
+    TL_TILE_CHECK, /* in[0], doubles, by check `item` */
+    /* of programs over rows */
+    TL_TILE_SPREAD, /* each row of `to` is the row's element of in[0] */
+    TL_TILE_FOLD,   /* an element a row: line `item` of in[0] */
+    TL_TILE_LINE    /* row by row: line `item` of in[..]; NO_PLACE: absent */
 } tl_tile_kind;
+
+#define TL_TILE_NO_PLACE UINT16_MAX
 
 typedef struct tl_tile_code {
     uint8_t kind, nin, width; /* width: bytes of an element of `to` */
+    bool rows;                /* an element a row */
     uint16_t item, to;        /* item of a loop: its step */
     uint16_t in[TL_MAP_OPERANDS];
     union {
@@ -57,8 +64,9 @@ typedef enum tl_tile_where {
 
 typedef struct tl_tile_place {
     uint8_t where, width;
+    bool rows; /* an element a row */
     uint16_t item;
-    int32_t offset; /* of the slot in the room */
+    int64_t offset; /* of the slot in the room */
 } tl_tile_place;
 
 /* What must not be in a step's operand. */
@@ -74,13 +82,27 @@ typedef struct tl_tile_check {
 typedef struct tl_tile_operand {
     tl_map_operand o;
     uint8_t tensor;
+    bool rows;      /* an element a row: in the space of rows */
     bool filled;    /* once: a scalar, or rows that repeat */
     uint16_t place; /* ... where */
     char *copy;     /* row-major, owned, of an operand with far strides */
 } tl_tile_operand;
 
+/* What is done with whole rows. */
+typedef struct tl_tile_line {
+    tl_op op;
+    double p; /* f[0] of its attributes */
+    tl_dtype from, to;
+    uint8_t rows_in;  /* operands that have an element a row, bits */
+    uint16_t more[2]; /* places of further results */
+} tl_tile_line;
+
 struct tl_tile {
     tl_map_space space;
+    int64_t row;       /* elements of one; 0: the program has no rows */
+    tl_map_space rows; /* an element a row */
+    int64_t room;      /* bytes that a worker needs */
+    bool avx2;         /* which build of the loops */
     int rank;
     int64_t size[TL_MAX_RANK];
     double ns; /* an element takes */
@@ -91,6 +113,7 @@ struct tl_tile {
     tl_tile_place *place;
     tl_tile_code *once, *body, *check;
     tl_tile_check *checks;
+    tl_tile_line *line;
     double (*p)[6];
     tl_dtype feed; /* dtype of the window, where there is one */
 };
@@ -99,13 +122,14 @@ struct tl_tile {
 typedef struct tl_tile_isa {
     const tl_map_loops *(*loops)(tl_dtype dtype);
     tl_stage_fn *(*stage)(tl_dtype from, tl_dtype to);
+    bool avx2;
 } tl_tile_isa;
 tl_tile_isa tl_tile_isa_get(void);
 
 /* A program as tl_tile_new makes it; with feed >= 0 also the result of that
  * step as `dtype` goes to the reader's window. */
 typedef struct tl_tile_source {
-    int rank;
+    int rank, trailing; /* > 0: rows are the last so many axes */
     const int64_t *size;
     const tl_tile_step *steps;
     int nsteps;
@@ -125,9 +149,17 @@ typedef struct tl_tile_runner {
     char *window; /* the elements from `window_at` on */
     int64_t window_at;
     _Atomic uint64_t *bad; /* least step << 48 | element that fails */
+    char *room;            /* `own`, or larger */
     const char *at[TL_TILE_MAX_PLACES];
-    char room[TL_TILE_ROOM] __attribute__((aligned(64)));
+    char own[TL_TILE_ROOM] __attribute__((aligned(64)));
 } tl_tile_runner;
+
+/* A piece: n elements from `pos` on, which are `nrows` whole rows from `row`
+ * on where the program has rows; coordinates where they are needed. */
+typedef struct tl_tile_piece {
+    int64_t pos, n, row, nrows;
+    int64_t at[TL_MAX_RANK], row_at[TL_MAX_RANK];
+} tl_tile_piece;
 
 /* Take the addresses that the tensors have now and make what a run needs
  * before its tasks. */
@@ -136,10 +168,19 @@ void tl_tile_refresh(const tl_tile *t, tl_kernel_ctx *k);
 /* Look for what must not be; nothing is written. */
 TL_MUST_USE tl_status tl_tile_check_all(const tl_tile *t, tl_kernel_ctx *k);
 
-/* Ready for ranges of which one has at most n elements. */
-void tl_tile_open(tl_tile_runner *r, const tl_tile *t, int64_t n);
+/* Ready for ranges of which one has at most n elements; `room` has t->room
+ * bytes, or is NULL where the runner's own suffices. */
+void tl_tile_open(tl_tile_runner *r, const tl_tile *t, int64_t n, char *room);
 
 /* The elements lo .. hi. */
 void tl_tile_range(tl_tile_runner *r, int64_t lo, int64_t hi);
+
+/* Codes over rows. */
+void tl_tile_spread(const tl_tile_runner *r, const tl_tile_code *c,
+                    const tl_tile_piece *p);
+void tl_tile_fold(const tl_tile_runner *r, const tl_tile_code *c,
+                  const tl_tile_piece *p);
+void tl_tile_line_rows(const tl_tile_runner *r, const tl_tile_code *c,
+                       const tl_tile_piece *p);
 
 #endif

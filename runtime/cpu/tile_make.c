@@ -1,8 +1,7 @@
 /* tile_make.c - a tile program from its steps: codes, places, slots.
  *
- * Steps are walked in order.  The value of an input or step in some dtype is
- * made when it is first asked for and kept (`form`); so an operand that
- * several rows read is converted once.  tile_slots.c then lays out slots. */
+ * Steps are walked in order; each adds codes that read the forms of values
+ * (tile_value.c).  tile_slots.c then lays out slots. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -21,137 +20,6 @@ enum {
     NEAR = 8     /* strides within a cache line, about */
 };
 
-/* ---- codes and places ---------------------------------------------------- */
-
-uint16_t tl_tile_add_place(tl_tile_maker *m, tl_tile_where where,
-                           tl_dtype dtype, int item)
-{
-    TL_CHECK(m->nplaces < TL_TILE_MAX_PLACES);
-    m->place[m->nplaces] =
-        (tl_tile_place){.where = (uint8_t)where,
-                        .width = (uint8_t)tl_dtype_size(dtype),
-                        .item = (uint16_t)item};
-    return (uint16_t)m->nplaces++;
-}
-
-tl_tile_code *tl_tile_add_code(tl_tile_maker *m, tl_tile_kind kind,
-                               uint16_t to)
-{
-    tl_tile_code *c = &m->code[m->ncodes++];
-
-    TL_CHECK(m->ncodes <= TL_TILE_MAX_CODES);
-    *c = (tl_tile_code){
-        .kind = (uint8_t)kind, .to = to, .width = m->place[to].width};
-    return c;
-}
-
-static bool is_once(const tl_tile_maker *m, uint16_t place)
-{
-    return m->place[place].where == TL_TILE_ONCE;
-}
-
-/* A slot of what is computed from `from`. */
-static uint16_t slot_after(tl_tile_maker *m, uint16_t from, tl_dtype dtype)
-{
-    return tl_tile_add_place(
-        m, is_once(m, from) ? TL_TILE_ONCE : TL_TILE_SLOT, dtype, 0);
-}
-
-static void add_stage(tl_tile_maker *m, uint16_t from, tl_dtype dtype,
-                      tl_dtype to_dtype, uint16_t to)
-{
-    tl_tile_code *c = tl_tile_add_code(m, TL_TILE_STAGE, to);
-
-    c->stage = m->isa.stage(dtype, to_dtype);
-    TL_CHECK(c->stage != NULL);
-    c->nin = 1;
-    c->in[0] = from;
-}
-
-/* ---- values -------------------------------------------------------------- */
-
-/* Values are the inputs, then the results of steps. */
-static int value_of(int ref)
-{
-    TL_CHECK(ref != -1 && ref < TL_TILE_MAX_OPERANDS &&
-             ref > -2 - TL_TILE_MAX_STEPS);
-    return ref >= 0 ? ref : TL_TILE_MAX_OPERANDS - 2 - ref;
-}
-
-static tl_dtype dtype_of(const tl_tile_maker *m, int ref)
-{
-    return ref >= 0 ? m->s->in[ref]->dtype
-                    : (tl_dtype)m->s->steps[-2 - ref].dtype;
-}
-
-/* Input `i` as an operand in `dtype`; layouts are those of the first ones,
- * which have the inputs' own dtypes. */
-static int operand_as(tl_tile_maker *m, int i, tl_dtype dtype)
-{
-    tl_tile_operand *o = &m->operand[m->noperands];
-
-    if (m->s->in[i]->dtype == dtype) {
-        return i;
-    }
-    TL_CHECK(m->noperands < TL_TILE_OPERANDS);
-    *o = m->operand[i];
-    o->copy = NULL;
-    o->o.row_width = (int)tl_dtype_size(dtype);
-    o->o.stage = m->isa.stage(m->s->in[i]->dtype, dtype);
-    o->o.converts = true;
-    TL_CHECK(o->o.stage != NULL);
-    return m->noperands++;
-}
-
-/* A place for an input in `dtype`. */
-static uint16_t input_place(tl_tile_maker *m, int i, tl_dtype dtype)
-{
-    tl_dtype own = m->s->in[i]->dtype;
-    uint16_t place;
-    int k;
-
-    if (m->operand[i].o.layout == TL_LAYOUT_DIRECT) {
-        if (own == dtype) {
-            return tl_tile_add_place(m, TL_TILE_INPUT, own, i);
-        }
-        place = tl_tile_add_place(m, TL_TILE_SLOT, dtype, 0);
-        add_stage(m, tl_tile_form(m, i, own), own, dtype, place);
-        return place;
-    }
-    k = operand_as(m, i, dtype);
-    if (m->operand[i].o.layout == TL_LAYOUT_NESTED) {
-        place = tl_tile_add_place(m, TL_TILE_FETCHED, dtype, k);
-        tl_tile_add_code(m, TL_TILE_FETCH, place)->item = (uint16_t)k;
-        return place;
-    }
-    place = tl_tile_add_place(m, TL_TILE_ONCE, dtype, k);
-    m->operand[k].place = place;
-    m->operand[k].filled = true;
-    return place;
-}
-
-uint16_t tl_tile_form(tl_tile_maker *m, int ref, tl_dtype dtype)
-{
-    uint16_t *form = m->form[value_of(ref)], place;
-
-    if (form[dtype] != 0) {
-        return (uint16_t)(form[dtype] - 1);
-    }
-    if (ref >= 0) {
-        place = input_place(m, ref, dtype);
-    } else {
-        tl_dtype own = dtype_of(m, ref);
-        uint16_t from;
-
-        TL_CHECK(form[own] != 0); /* a step reads earlier ones only */
-        from = (uint16_t)(form[own] - 1);
-        place = slot_after(m, from, dtype);
-        add_stage(m, from, own, dtype, place);
-    }
-    form[dtype] = (uint16_t)(place + 1);
-    return place;
-}
-
 /* ---- results ------------------------------------------------------------- */
 
 /* The input whose elements a value is, or -1: casts to its own dtype. */
@@ -160,7 +28,7 @@ static int input_behind(const tl_tile_maker *m, int ref)
     while (ref < -1) {
         const tl_tile_step *s = &m->s->steps[-2 - ref];
 
-        if (s->op != TL_OP_cast || dtype_of(m, s->in[0]) != s->dtype) {
+        if (s->op != TL_OP_cast || tl_tile_dtype(m, s->in[0]) != s->dtype) {
             return -1;
         }
         ref = s->in[0];
@@ -176,6 +44,15 @@ static bool is_taken(const tl_tile_maker *m, int ref, int r)
     return in >= 0 && tl_cpu_same_data(m->s->in[in], m->s->to[r]);
 }
 
+/* Is it a row on whole rows, which may read after it has written? */
+static bool is_line(const tl_tile_step *s)
+{
+    tl_op_class cls = tl_op_get((tl_op)s->op)->cls;
+
+    return cls == TL_CLASS_RED ||
+           (cls == TL_CLASS_KERN && s->op != TL_OP_cast);
+}
+
 /* Is the input whose storage result `r` takes read after `step`, by a step or
  * as a result, which is copied last? */
 static bool is_read_later(const tl_tile_maker *m, int step, int r)
@@ -183,10 +60,12 @@ static bool is_read_later(const tl_tile_maker *m, int step, int r)
     const tl_tile_source *s = m->s;
 
     for (int i = 0; i < s->nsteps; i++) {
+        bool reads = i > step || (i == step && is_line(&s->steps[i]));
+
         if (s->steps[i].to >= 0 && is_taken(m, -2 - i, r)) {
             return true;
         }
-        for (int k = 0; k < s->steps[i].nin && i > step; k++) {
+        for (int k = 0; k < s->steps[i].nin && reads; k++) {
             if (is_taken(m, s->steps[i].in[k], r)) {
                 return true;
             }
@@ -195,22 +74,22 @@ static bool is_read_later(const tl_tile_maker *m, int step, int r)
     return false;
 }
 
-/* A place for the result of step `i`, of `dtype`: a slot, or the tensor where
- * nothing forbids it.  `once`: from operands that are so alone. */
-static uint16_t target(tl_tile_maker *m, int i, tl_dtype dtype, bool once)
+uint16_t tl_tile_target(tl_tile_maker *m, int i, tl_dtype dtype, bool once,
+                        bool rows)
 {
     int r = m->s->steps[i].to;
 
     TL_CHECK(r < 0 || (r < m->s->nto && m->s->to[r]->dtype == dtype));
     if (!once && !m->careful) {
         if (r >= 0 && !is_read_later(m, i, r)) {
-            return tl_tile_add_place(m, TL_TILE_RESULT, dtype, r);
+            return tl_tile_add_place(m, TL_TILE_RESULT, dtype, r, rows);
         }
         if (r < 0 && i == m->s->feed && dtype == m->s->dtype) {
-            return tl_tile_add_place(m, TL_TILE_WINDOW, dtype, 0);
+            return tl_tile_add_place(m, TL_TILE_WINDOW, dtype, 0, false);
         }
     }
-    return tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, dtype, 0);
+    return tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, dtype, 0,
+                             rows);
 }
 
 static void add_copy(tl_tile_maker *m, uint16_t from, uint16_t to)
@@ -236,7 +115,9 @@ static void copy_results(tl_tile_maker *m, bool inputs)
         if (r >= 0 && is_input == inputs &&
             (m->place[from].where != TL_TILE_RESULT ||
              m->place[from].item != r)) {
-            add_copy(m, from, tl_tile_add_place(m, TL_TILE_RESULT, dtype, r));
+            add_copy(m, from,
+                     tl_tile_add_place(m, TL_TILE_RESULT, dtype, r,
+                                       m->place[from].rows));
         }
     }
 }
@@ -252,10 +133,12 @@ static void copy_feed(tl_tile_maker *m)
         return;
     }
     if (own == s->dtype) {
-        add_copy(m, from, tl_tile_add_place(m, TL_TILE_WINDOW, own, 0));
+        add_copy(m, from,
+                 tl_tile_add_place(m, TL_TILE_WINDOW, own, 0, false));
     } else {
-        add_stage(m, from, own, s->dtype,
-                  tl_tile_add_place(m, TL_TILE_WINDOW, s->dtype, 0));
+        tl_tile_add_stage(
+            m, from, own, s->dtype,
+            tl_tile_add_place(m, TL_TILE_WINDOW, s->dtype, 0, false));
     }
 }
 
@@ -263,8 +146,8 @@ static void copy_feed(tl_tile_maker *m)
 
 static bool is_checked(const tl_tile_maker *m, const tl_tile_step *s)
 {
-    tl_dtype from =
-        s->op == TL_OP_cast ? dtype_of(m, s->in[0]) : (tl_dtype)s->compute;
+    tl_dtype from = s->op == TL_OP_cast ? tl_tile_dtype(m, s->in[0])
+                                        : (tl_dtype)s->compute;
 
     return s->which < 0 &&
            tl_map_is_checked((tl_op)s->op, from, (tl_dtype)s->dtype);
@@ -294,22 +177,44 @@ static void add_check(tl_tile_maker *m, int i)
 static void add_cast(tl_tile_maker *m, int i)
 {
     const tl_tile_step *s = &m->s->steps[i];
-    tl_dtype from = dtype_of(m, s->in[0]), to = (tl_dtype)s->dtype;
-    uint16_t *form = &m->form[value_of(-2 - i)][to], place, at;
+    tl_dtype from = tl_tile_dtype(m, s->in[0]), to = (tl_dtype)s->dtype;
+    uint16_t place, at;
     tl_dtype half = tl_map_halfway(from, to);
 
     place = tl_tile_form(m, s->in[0], from);
     if (from == to) {
-        *form = (uint16_t)(place + 1);
+        tl_tile_set_form(m, i, to, place);
         return;
     }
     if (half != to) {
         place = tl_tile_form(m, s->in[0], half);
         from = half;
     }
-    at = target(m, i, to, is_once(m, place) && !is_checked(m, s));
-    add_stage(m, place, from, to, at);
-    *form = (uint16_t)(at + 1);
+    at = tl_tile_target(m, i, to,
+                        tl_tile_is_once(m, place) && !is_checked(m, s),
+                        m->place[place].rows);
+    tl_tile_add_stage(m, place, from, to, at);
+    tl_tile_set_form(m, i, to, at);
+}
+
+/* Have all operands of a step an element a row, but for scalars? */
+static bool is_of_rows(tl_tile_maker *m, const tl_tile_step *s)
+{
+    bool rows = false;
+
+    for (int k = 0; k < s->nin && m->row > 0; k++) {
+        if (s->in[k] != -1) {
+            tl_dtype own = tl_tile_dtype(m, s->in[k]);
+            uint16_t place = tl_tile_form(m, s->in[k], own);
+            bool scalar = s->in[k] >= 0 && m->s->in[s->in[k]]->numel == 1;
+
+            if (!m->place[place].rows && !scalar) {
+                return false;
+            }
+            rows = rows || m->place[place].rows;
+        }
+    }
+    return rows;
 }
 
 /* Operands of a loop; returns whether all are the same in each piece. */
@@ -320,13 +225,16 @@ static bool loop_operands(tl_tile_maker *m, const tl_tile_step *s,
     bool once = true;
 
     c->nin = s->which < 0 ? s->nin : TL_MAP_OPERANDS;
+    c->rows = is_of_rows(m, s);
     TL_CHECK(s->nin == (s->which < 0 ? own : own + 2));
     for (int k = 0; k < s->nin; k++) {
         int at = k < own ? k : TL_MAP_Y + k - own;
 
         if (s->in[k] != -1) {
-            c->in[at] = tl_tile_form(m, s->in[k], (tl_dtype)s->compute);
-            once = once && is_once(m, c->in[at]);
+            c->in[at] =
+                c->rows ? tl_tile_form(m, s->in[k], (tl_dtype)s->compute)
+                        : tl_tile_whole(m, s->in[k], (tl_dtype)s->compute);
+            once = once && tl_tile_is_once(m, c->in[at]);
             some = at;
         }
     }
@@ -353,9 +261,10 @@ static void add_loop(tl_tile_maker *m, int i)
     bool once = loop_operands(m, s, &own);
     uint16_t to;
 
-    to = raw == dtype ? target(m, i, dtype, once)
-                      : tl_tile_add_place(
-                            m, once ? TL_TILE_ONCE : TL_TILE_SLOT, raw, 0);
+    to = raw == dtype
+             ? tl_tile_target(m, i, dtype, once, own.rows)
+             : tl_tile_add_place(m, once ? TL_TILE_ONCE : TL_TILE_SLOT, raw,
+                                 0, own.rows);
     own.loop =
         s->which < 0 ? loops->value[s->op] : loops->grad[s->op][s->which];
     TL_CHECK(own.loop != NULL);
@@ -365,10 +274,10 @@ static void add_loop(tl_tile_maker *m, int i)
     c = tl_tile_add_code(m, TL_TILE_LOOP, to);
     *c = own;
     if (raw != dtype) {
-        to = target(m, i, dtype, once);
-        add_stage(m, c->to, raw, dtype, to);
+        to = tl_tile_target(m, i, dtype, once, own.rows);
+        tl_tile_add_stage(m, c->to, raw, dtype, to);
     }
-    m->form[value_of(-2 - i)][dtype] = (uint16_t)(to + 1);
+    tl_tile_set_form(m, i, dtype, to);
 }
 
 /* Broadcast a shape of `rank` sizes into another. */
@@ -413,6 +322,10 @@ static void add_step(tl_tile_maker *m, int i)
     if (is_checked(m, s)) {
         add_check(m, i);
     }
+    if (is_line(s)) {
+        tl_tile_add_line(m, i);
+        return;
+    }
     if (s->op == TL_OP_cast) {
         add_cast(m, i);
     } else {
@@ -441,10 +354,10 @@ tl_tile_isa tl_tile_isa_get(void)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_avx2_kernels()) {
-        return (tl_tile_isa){tl_map_loops_get_avx2, tl_stage_avx2};
+        return (tl_tile_isa){tl_map_loops_get_avx2, tl_stage_avx2, true};
     }
 #endif
-    return (tl_tile_isa){tl_map_loops_get, tl_stage};
+    return (tl_tile_isa){tl_map_loops_get, tl_stage, false};
 }
 
 /* ---- operands ------------------------------------------------------------ */
@@ -460,37 +373,91 @@ static bool is_scattered(const tl_tensor *t, int64_t numel)
            (t->stride[last] > NEAR || t->stride[last] < -NEAR);
 }
 
-/* Inputs in their own dtypes, and the space. */
+/* Has `t` an element a row? */
+static bool has_rows(const tl_tile_maker *m, const tl_tensor *t)
+{
+    int trailing = m->s->trailing;
+
+    for (int i = t->rank - trailing; i < t->rank && trailing > 0; i++) {
+        if (i < 0 || t->size[i] != 1) {
+            return false;
+        }
+    }
+    return m->row > 1 && t->numel > 1;
+}
+
+/* An input in its own dtype.  One with far strides is copied at each run. */
+static tl_status set_operand(tl_tile_maker *m, int i, int64_t numel,
+                             tl_diag *diag)
+{
+    const tl_tile_source *s = m->s;
+    tl_tile_operand *o = &m->operand[i];
+    tl_tensor t = *s->in[i];
+    size_t bytes = (size_t)t.numel * tl_dtype_size(t.dtype);
+    int rank = s->rank;
+
+    TL_CHECK(t.rank <= rank);
+    o->tensor = (uint8_t)i;
+    o->rows = has_rows(m, &t);
+    if (o->rows) {
+        t.rank -= s->trailing;
+        rank -= s->trailing;
+        numel /= m->row;
+    }
+    tl_map_operand_init(&o->o, &t, rank, s->size, numel, t.dtype,
+                        m->isa.stage(t.dtype, t.dtype));
+    if (o->o.layout == TL_LAYOUT_NESTED && is_scattered(&t, numel)) {
+        o->copy = tl_malloc(bytes);
+        if (o->copy == NULL) {
+            return tl_fail_memory(diag, "a transposed operand", bytes);
+        }
+        o->o.layout = TL_LAYOUT_DIRECT;
+    }
+    return TL_OK;
+}
+
+/* The space of those inputs that have an element a row, or have not. */
+static void set_space(tl_tile_maker *m, tl_map_space *space, bool rows,
+                      int rank, int64_t numel)
+{
+    tl_map_operand o[TL_TILE_MAX_OPERANDS];
+
+    for (int i = 0; i < m->s->nin; i++) {
+        o[i] = m->operand[i].o;
+        o[i].data = m->operand[i].rows == rows ? o[i].data : NULL;
+    }
+    tl_map_space_init(space, o, m->s->nin, rank, m->s->size, numel);
+    for (int i = 0; i < m->s->nin; i++) {
+        if (m->operand[i].rows == rows) {
+            m->operand[i].o = o[i];
+            if (rows && o[i].layout == TL_LAYOUT_PERIODIC) {
+                m->operand[i].o.layout = TL_LAYOUT_NESTED;
+                space->nested = true;
+            }
+        }
+    }
+}
+
 static tl_status set_operands(tl_tile_maker *m, tl_diag *diag)
 {
     const tl_tile_source *s = m->s;
-    tl_map_operand o[TL_TILE_MAX_OPERANDS];
     int64_t numel = 1;
 
+    m->row = s->trailing > 0 ? 1 : 0;
+    TL_CHECK(s->trailing <= s->rank);
     for (int i = 0; i < s->rank; i++) {
         numel *= s->size[i];
+        m->row *= i >= s->rank - s->trailing ? s->size[i] : 1;
     }
+    TL_CHECK(m->row > 0 || s->trailing == 0);
     for (int i = 0; i < s->nin; i++) {
-        const tl_tensor *t = s->in[i];
-        size_t bytes = (size_t)t->numel * tl_dtype_size(t->dtype);
-
-        TL_CHECK(t->rank <= s->rank);
-        tl_map_operand_init(&o[i], t, s->rank, s->size, numel, t->dtype,
-                            m->isa.stage(t->dtype, t->dtype));
-        if (o[i].layout == TL_LAYOUT_NESTED && is_scattered(t, numel)) {
-            m->operand[i].copy = tl_malloc(bytes);
-            if (m->operand[i].copy == NULL) {
-                return tl_fail_memory(diag, "a transposed operand", bytes);
-            }
-            o[i].layout = TL_LAYOUT_DIRECT;
-        }
-    }
-    tl_map_space_init(&m->space, o, s->nin, s->rank, s->size, numel);
-    for (int i = 0; i < s->nin; i++) {
-        m->operand[i].o = o[i];
-        m->operand[i].tensor = (uint8_t)i;
+        TL_TRY(set_operand(m, i, numel, diag));
     }
     m->noperands = s->nin;
+    set_space(m, &m->space, false, s->rank, numel);
+    if (m->row > 0) {
+        set_space(m, &m->rows, true, s->rank - s->trailing, numel / m->row);
+    }
     return TL_OK;
 }
 

@@ -49,15 +49,27 @@ static void run_loop(const char *const *at, const tl_tile_code *c, int64_t n)
     c->loop(n, in, (char *)(uintptr_t)at[c->to], c->p);
 }
 
-/* The codes of a list for the n elements at `pos`; a check that fails ends
- * them. */
+static void fetch(tl_tile_runner *r, const tl_tile_code *c,
+                  const tl_tile_piece *p)
+{
+    const tl_tile *t = r->t;
+    const tl_map_operand *o = &t->operand[c->item].o;
+    char *tile = r->room + t->place[c->to].offset;
+
+    r->at[c->to] =
+        c->rows ? tl_map_piece(&t->rows, o, p->row, p->row_at, p->nrows, tile)
+                : tl_map_piece(&t->space, o, p->pos, p->at, p->n, tile);
+}
+
+/* The codes of a list for a piece; a check that fails ends them. */
 static void run_codes(tl_tile_runner *r, const tl_tile_code *c, int count,
-                      int64_t pos, const int64_t *coords, int64_t n)
+                      const tl_tile_piece *p)
 {
     const char **at = r->at;
 
     for (const tl_tile_code *end = c + count; c < end; c++) {
         char *to = (char *)(uintptr_t)at[c->to];
+        int64_t n = c->rows ? p->nrows : p->n;
 
         switch ((tl_tile_kind)c->kind) {
         case TL_TILE_LOOP:
@@ -70,14 +82,21 @@ static void run_codes(tl_tile_runner *r, const tl_tile_code *c, int count,
             memmove(to, at[c->in[0]], (size_t)(n * c->width));
             break;
         case TL_TILE_FETCH:
-            at[c->to] =
-                tl_map_piece(&r->t->space, &r->t->operand[c->item].o, pos,
-                             coords, n, r->room + r->t->place[c->to].offset);
+            fetch(r, c, p);
             break;
         case TL_TILE_CHECK:
-            if (!holds(r, c, pos, n)) {
+            if (!holds(r, c, p->pos, n)) {
                 return;
             }
+            break;
+        case TL_TILE_SPREAD:
+            tl_tile_spread(r, c, p);
+            break;
+        case TL_TILE_FOLD:
+            tl_tile_fold(r, c, p);
+            break;
+        case TL_TILE_LINE:
+            tl_tile_line_rows(r, c, p);
             break;
         }
     }
@@ -85,12 +104,15 @@ static void run_codes(tl_tile_runner *r, const tl_tile_code *c, int count,
 
 /* ---- a range ------------------------------------------------------------- */
 
-void tl_tile_open(tl_tile_runner *r, const tl_tile *t, int64_t n)
+void tl_tile_open(tl_tile_runner *r, const tl_tile *t, int64_t n, char *room)
 {
+    tl_tile_piece all = {.n = n < t->space.longest ? n : t->space.longest};
+
+    all.n += t->space.period - 1;
     r->t = t;
+    r->room = room != NULL ? room : r->own;
     r->window = NULL;
     r->bad = NULL;
-    n = (n < t->space.longest ? n : t->space.longest) + t->space.period - 1;
     for (int i = 0; i < t->nplaces; i++) {
         r->at[i] = r->room + t->place[i].offset;
     }
@@ -98,17 +120,18 @@ void tl_tile_open(tl_tile_runner *r, const tl_tile *t, int64_t n)
         const tl_tile_operand *o = &t->operand[i];
 
         if (o->filled) {
-            tl_map_fill_once(&t->space, &o->o, n,
+            tl_map_fill_once(&t->space, &o->o, all.n,
                              r->room + t->place[o->place].offset);
         }
     }
-    run_codes(r, t->once, t->nonce, 0, NULL, n);
+    run_codes(r, t->once, t->nonce, &all);
 }
 
 /* Places that move with the piece. */
-static void move_places(tl_tile_runner *r, int64_t pos)
+static void move_places(tl_tile_runner *r, const tl_tile_piece *piece)
 {
     const tl_tile *t = r->t;
+    int64_t pos = piece->pos;
     int64_t phase = t->space.period > 1 ? pos % t->space.period : 0;
 
     for (int i = 0; i < t->nplaces; i++) {
@@ -116,10 +139,12 @@ static void move_places(tl_tile_runner *r, int64_t pos)
 
         switch ((tl_tile_where)p->where) {
         case TL_TILE_INPUT:
-            r->at[i] = t->operand[p->item].o.data + pos * p->width;
+            r->at[i] = t->operand[p->item].o.data +
+                       (p->rows ? piece->row : pos) * p->width;
             break;
         case TL_TILE_RESULT:
-            r->at[i] = t->data[p->item] + pos * p->width;
+            r->at[i] =
+                t->data[p->item] + (p->rows ? piece->row : pos) * p->width;
             break;
         case TL_TILE_WINDOW:
             r->at[i] = r->window == NULL /* a check */
@@ -139,17 +164,43 @@ static void move_places(tl_tile_runner *r, int64_t pos)
 static void run_list(tl_tile_runner *r, const tl_tile_code *list, int count,
                      int64_t lo, int64_t hi)
 {
-    int64_t coords[TL_MAX_RANK], n;
+    tl_tile_piece p;
 
-    for (int64_t pos = lo; pos < hi; pos += n) {
-        n = tl_map_piece_length(&r->t->space, pos, hi, coords);
-        move_places(r, pos);
-        run_codes(r, list, count, pos, coords, n);
+    for (p.pos = lo; p.pos < hi; p.pos += p.n) {
+        p.n = tl_map_piece_length(&r->t->space, p.pos, hi, p.at);
+        move_places(r, &p);
+        run_codes(r, list, count, &p);
+    }
+}
+
+/* Whole rows, as many at a time as pieces have. */
+static void run_rows(tl_tile_runner *r, int64_t lo, int64_t hi)
+{
+    const tl_tile *t = r->t;
+    int64_t most = t->space.longest / t->row;
+    tl_tile_piece p;
+
+    for (p.row = lo; p.row < hi; p.row += p.nrows) {
+        p.nrows = hi - p.row < most ? hi - p.row : most;
+        p.pos = p.row * t->row;
+        p.n = p.nrows * t->row;
+        if (t->space.nested) {
+            tl_map_coordinates(&t->space, p.pos, p.at);
+        }
+        if (t->rows.nested) {
+            tl_map_coordinates(&t->rows, p.row, p.row_at);
+        }
+        move_places(r, &p);
+        run_codes(r, t->body, t->nbody, &p);
     }
 }
 
 void tl_tile_range(tl_tile_runner *r, int64_t lo, int64_t hi)
 {
+    if (r->t->row > 0) {
+        run_rows(r, lo / r->t->row, hi / r->t->row);
+        return;
+    }
     run_list(r, r->t->body, r->t->nbody, lo, hi);
 }
 
@@ -158,6 +209,7 @@ void tl_tile_range(tl_tile_runner *r, int64_t lo, int64_t hi)
 typedef struct tile_job {
     const tl_tile *t;
     int64_t chunk;
+    char *rooms; /* of the workers, or NULL */
     bool checks;
     _Atomic uint64_t bad;
 } tile_job;
@@ -169,9 +221,9 @@ static void run_task(void *arg, int64_t task, int worker)
     int64_t lo = task * job->chunk, hi = lo + job->chunk;
     tl_tile_runner r;
 
-    (void)worker;
     hi = hi < t->space.n ? hi : t->space.n;
-    tl_tile_open(&r, t, hi - lo);
+    tl_tile_open(&r, t, hi - lo,
+                 job->rooms == NULL ? NULL : job->rooms + worker * t->room);
     r.bad = &job->bad;
     if (job->checks) {
         run_list(&r, t->check, t->ncheck, lo, hi);
@@ -182,11 +234,14 @@ static void run_task(void *arg, int64_t task, int worker)
 
 static void run_job(tl_kernel_ctx *k, tile_job *job)
 {
-    int64_t ntasks = tl_map_tasks(&job->t->space, job->t->ns, &job->chunk);
+    const tl_tile *t = job->t;
+    int64_t ntasks = tl_map_tasks(&t->space, t->ns, &job->chunk);
 
-    if (job->t->space.n > 0) {
-        tl_cpu_run(k, ntasks, run_task, job);
+    if (t->row > 0) { /* whole rows */
+        job->chunk = tl_ceil_div(job->chunk, t->row) * t->row;
+        ntasks = tl_ceil_div(t->space.n, job->chunk);
     }
+    tl_cpu_run(k, ntasks, run_task, job);
 }
 
 /* ---- what integers must not do ------------------------------------------- */
@@ -215,7 +270,7 @@ tl_status tl_tile_check_all(const tl_tile *t, tl_kernel_ctx *k)
     tile_job job = {.t = t, .checks = true, .bad = UINT64_MAX};
     uint64_t bad;
 
-    if (t->nchecks == 0) {
+    if (t->nchecks == 0 || t->space.n == 0) {
         return TL_OK;
     }
     run_job(k, &job);
@@ -257,9 +312,19 @@ void tl_tile_refresh(const tl_tile *t, tl_kernel_ctx *k)
 tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k)
 {
     tile_job job = {.t = t};
+    tl_storage *rooms = NULL;
 
+    if (t->space.n == 0) {
+        return TL_OK;
+    }
     tl_tile_refresh(t, k);
     TL_TRY(tl_tile_check_all(t, k));
+    if (t->room > TL_TILE_ROOM) {
+        TL_TRY(tl_cpu_scratch(k, tl_threads_count(k->threads),
+                              (size_t)t->room, &rooms));
+        job.rooms = tl_storage_data(rooms);
+    }
     run_job(k, &job);
+    tl_storage_unref(rooms);
     return TL_OK;
 }

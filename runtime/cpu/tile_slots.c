@@ -6,6 +6,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/mem.h"
+#include "runtime/cpu/reduce.h"
 
 enum {
     PAD = 64,    /* slots begin at multiples of it, in bytes */
@@ -17,11 +18,26 @@ typedef struct layout {
     int last[TL_TILE_MAX_PLACES];      /* code that reads a place last */
     int16_t slot[TL_TILE_MAX_PLACES];  /* of each place */
     uint8_t width[TL_TILE_MAX_PLACES]; /* of each slot, and ... */
+    bool rows[TL_TILE_MAX_PLACES];
     bool is_free[TL_TILE_MAX_PLACES];
     int nslots;
 } layout;
 
 /* ---- lists --------------------------------------------------------------- */
+
+/* Further places that a code writes; their number is returned. */
+static int more_places(const tl_tile_maker *m, const tl_tile_code *c,
+                       uint16_t *place)
+{
+    int n = 0;
+
+    for (int k = 0; k < 2 && c->kind == TL_TILE_LINE; k++) {
+        if (m->line[c->item].more[k] != TL_TILE_NO_PLACE) {
+            place[n++] = m->line[c->item].more[k];
+        }
+    }
+    return n;
+}
 
 /* Backwards from what is written and what is checked. */
 static void find_uses(tl_tile_maker *m, uint8_t *want)
@@ -29,14 +45,26 @@ static void find_uses(tl_tile_maker *m, uint8_t *want)
     for (int i = m->ncodes - 1; i >= 0; i--) {
         const tl_tile_code *c = &m->code[i];
         uint8_t where = m->place[c->to].where, use = want[c->to];
+        uint16_t more[2];
+        int nmore = more_places(m, c, more);
+
+        for (int k = 0; k < nmore; k++) {
+            use |= want[more[k]];
+        }
 
         if (c->kind == TL_TILE_CHECK) {
             use = TL_TILE_IN_CHECK;
         } else if (where == TL_TILE_RESULT || where == TL_TILE_WINDOW) {
             use |= TL_TILE_IN_BODY;
         }
+        want[c->to] |= use; /* it is written, wanted or not */
+        for (int k = 0; k < nmore; k++) {
+            want[more[k]] |= use;
+        }
         for (int k = 0; k < c->nin; k++) {
-            want[c->in[k]] |= use;
+            if (c->in[k] != TL_TILE_NO_PLACE) {
+                want[c->in[k]] |= use;
+            }
         }
         m->use[i] = use == 0                ? 0
                     : where == TL_TILE_ONCE ? TL_TILE_IN_ONCE
@@ -54,42 +82,72 @@ static bool has_slot(const tl_tile_place *p)
     return p->where == TL_TILE_SLOT || p->where == TL_TILE_FETCHED;
 }
 
-static int take_slot(layout *l, int width)
+static void take_slot(const tl_tile_maker *m, layout *l, uint16_t place)
 {
-    for (int i = 0; i < l->nslots; i++) {
-        if (l->is_free[i] && l->width[i] == width) {
-            l->is_free[i] = false;
-            return i;
+    const tl_tile_place *p = &m->place[place];
+    int i = 0;
+
+    if (!has_slot(p)) {
+        return;
+    }
+    while (i < l->nslots && !(l->is_free[i] && l->width[i] == p->width &&
+                              l->rows[i] == p->rows)) {
+        i++;
+    }
+    l->nslots += i == l->nslots;
+    l->is_free[i] = false;
+    l->width[i] = p->width;
+    l->rows[i] = p->rows;
+    l->slot[place] = (int16_t)i;
+}
+
+/* Slots of what code `i` reads last. */
+static void free_slots(const tl_tile_maker *m, layout *l, int i)
+{
+    const tl_tile_code *c = &m->code[i];
+
+    for (int k = 0; k < c->nin; k++) {
+        uint16_t in = c->in[k];
+
+        if (in != TL_TILE_NO_PLACE && has_slot(&m->place[in]) &&
+            l->last[in] == i) {
+            l->is_free[l->slot[in]] = true;
         }
     }
-    l->width[l->nslots] = (uint8_t)width;
-    return l->nslots++;
 }
 
 /* A code may write over an operand that it reads last: loops and conversions
- * to a dtype of the same width allow it. */
+ * to a dtype of the same width allow it, lines do not. */
 static void give_slots(const tl_tile_maker *m, layout *l)
 {
     const int body = TL_TILE_IN_BODY | TL_TILE_IN_CHECK;
 
     for (int i = 0; i < m->ncodes; i++) {
         for (int k = 0; k < m->code[i].nin && (m->use[i] & body) != 0; k++) {
-            l->last[m->code[i].in[k]] = i;
+            if (m->code[i].in[k] != TL_TILE_NO_PLACE) {
+                l->last[m->code[i].in[k]] = i;
+            }
         }
     }
     for (int i = 0; i < m->ncodes; i++) {
         const tl_tile_code *c = &m->code[i];
+        uint16_t more[2];
+        int nmore = more_places(m, c, more);
 
         if ((m->use[i] & body) == 0) {
             continue;
         }
-        for (int k = 0; k < c->nin; k++) {
-            if (has_slot(&m->place[c->in[k]]) && l->last[c->in[k]] == i) {
-                l->is_free[l->slot[c->in[k]]] = true;
-            }
+        if (c->kind != TL_TILE_LINE) {
+            free_slots(m, l, i);
         }
-        if (has_slot(&m->place[c->to]) && c->kind != TL_TILE_CHECK) {
-            l->slot[c->to] = (int16_t)take_slot(l, m->place[c->to].width);
+        if (c->kind != TL_TILE_CHECK) {
+            take_slot(m, l, c->to);
+        }
+        for (int k = 0; k < nmore; k++) {
+            take_slot(m, l, more[k]);
+        }
+        if (c->kind == TL_TILE_LINE) {
+            free_slots(m, l, i);
         }
     }
 }
@@ -105,7 +163,7 @@ static int64_t bytes_in(const tl_tile_maker *m, const uint8_t *want,
     for (int i = 0; i < m->nplaces; i++) {
         const tl_tile_place *p = &m->place[i];
 
-        if (!has_slot(p) && (p->where == TL_TILE_ONCE) == once &&
+        if (!has_slot(p) && !p->rows && (p->where == TL_TILE_ONCE) == once &&
             (!once || want[i] != 0)) {
             bytes += p->width;
             (*count)++;
@@ -123,14 +181,20 @@ static void set_longest(tl_tile_maker *m, const layout *l,
     int64_t pinned = bytes_in(m, want, true, &once), slots = 0, room, n;
 
     for (int i = 0; i < l->nslots; i++) {
-        slots += l->width[i];
+        slots += l->rows[i] ? 0 : l->width[i];
     }
-    if (slots + pinned == 0 && m->ncodes == 1) {
+    if (slots + pinned == 0 && m->ncodes == 1 && m->row == 0) {
         return; /* one loop over tensors: in one piece */
     }
     room = TL_TILE_ROOM - (once + l->nslots) * PAD - pinned * s->period;
     n = TL_TILE_NEAR / (streams + pinned + slots + 1);
     n = n < SHORT ? SHORT : n > LONG ? LONG : n;
+    if (m->row > 0) { /* whole rows, whatever room they take */
+        n = n / m->row < 1 ? 1 : n / m->row;
+        n = n > TL_REDUCE_ROWS ? TL_REDUCE_ROWS : n;
+        s->longest = n < s->n / m->row ? n * m->row : s->n;
+        return;
+    }
     if (slots + pinned > 0 && n > room / (slots + pinned)) {
         n = room / (slots + pinned);
     }
@@ -139,16 +203,18 @@ static void set_longest(tl_tile_maker *m, const layout *l,
     s->longest = n < s->n ? n : s->n;
 }
 
-/* Offsets in the room. */
-static void place_slots(tl_tile_maker *m, const layout *l,
-                        const uint8_t *want)
+/* Offsets in the room; its size is returned. */
+static int64_t place_slots(tl_tile_maker *m, const layout *l,
+                           const uint8_t *want)
 {
     int64_t n = m->space.longest, next = 0;
-    int32_t at[TL_TILE_MAX_PLACES];
+    int64_t at[TL_TILE_MAX_PLACES];
 
     for (int i = 0; i < l->nslots; i++) {
-        at[i] = (int32_t)next;
-        next += (n * l->width[i] + PAD - 1) / PAD * PAD;
+        int64_t count = l->rows[i] ? n / m->row : n;
+
+        at[i] = next;
+        next += (count * l->width[i] + PAD - 1) / PAD * PAD;
     }
     for (int i = 0; i < m->nplaces; i++) {
         tl_tile_place *p = &m->place[i];
@@ -156,12 +222,13 @@ static void place_slots(tl_tile_maker *m, const layout *l,
         if (has_slot(p) && want[i] != 0) {
             p->offset = at[l->slot[i]];
         } else if (p->where == TL_TILE_ONCE && want[i] != 0) {
-            p->offset = (int32_t)next;
+            p->offset = next;
             next +=
                 ((n + m->space.period - 1) * p->width + PAD - 1) / PAD * PAD;
         }
     }
-    TL_CHECK(next <= TL_TILE_ROOM);
+    TL_CHECK(next <= TL_TILE_ROOM || m->row > 0);
+    return next;
 }
 
 void tl_tile_lay_out(tl_tile_maker *m)
@@ -173,7 +240,7 @@ void tl_tile_lay_out(tl_tile_maker *m)
     find_uses(m, want);
     give_slots(m, &l);
     set_longest(m, &l, want);
-    place_slots(m, &l, want);
+    m->room = place_slots(m, &l, want);
     for (int i = 0; i < m->noperands; i++) { /* read by no needed code */
         tl_tile_operand *o = &m->operand[i];
 
@@ -215,6 +282,10 @@ static void set_plain_fields(const tl_tile_maker *m, tl_tile *t)
     const tl_tile_source *s = m->s;
 
     t->space = m->space;
+    t->rows = m->rows;
+    t->row = m->row;
+    t->room = m->room;
+    t->avx2 = m->isa.avx2;
     t->rank = s->rank;
     memcpy(t->size, s->size, (size_t)s->rank * sizeof *s->size);
     t->ns = m->ns + (m->space.nested ? 1 : 0);
@@ -240,6 +311,7 @@ tl_status tl_tile_finish(tl_tile_maker *m, tl_tile **out, tl_diag *diag)
             copy_of(m->operand, (size_t)m->noperands, sizeof *t->operand);
         t->place = copy_of(m->place, (size_t)m->nplaces, sizeof *t->place);
         t->checks = copy_of(m->check, (size_t)m->nchecks, sizeof *t->checks);
+        t->line = copy_of(m->line, (size_t)m->nlines, sizeof *t->line);
         t->p = copy_of(m->p, (size_t)m->s->nsteps, sizeof *t->p);
         if (t->p != NULL) {
             t->once = list_of(m, t, TL_TILE_IN_ONCE, &t->nonce);
@@ -248,7 +320,7 @@ tl_status tl_tile_finish(tl_tile_maker *m, tl_tile **out, tl_diag *diag)
         }
     }
     if (t == NULL || !t->operand || !t->place || !t->checks || !t->p ||
-        !t->once || !t->body || !t->check) {
+        !t->line || !t->once || !t->body || !t->check) {
         tl_tile_free(t); /* copies are still the maker's */
         return tl_fail_memory(diag, "a tile program", sizeof *t);
     }
@@ -274,6 +346,7 @@ void tl_tile_free(tl_tile *t)
     tl_free(t->body);
     tl_free(t->check);
     tl_free(t->checks);
+    tl_free(t->line);
     tl_free(t->p);
     tl_free(t);
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/cpu/cpu.h"
 #include "runtime/cpu/map.h"
+#include "runtime/cpu/map_space.h"
 #include "runtime/cpu/tile.h"
 
 static tl_device device;
@@ -134,6 +135,11 @@ static inline tl_tensor *random_input(program *g, tl_dtype dtype)
 static inline tl_tensor *tensor_of(const program *g, int ref)
 {
     return ref >= 0 ? g->in[ref] : ref == -1 ? NULL : g->want[-2 - ref];
+}
+
+static inline tl_dtype tensor_dtype(const program *g, int ref)
+{
+    return ref >= 0 ? g->in[ref]->dtype : (tl_dtype)g->step[-2 - ref].dtype;
 }
 
 /* A value of `dtype`; some input is made if there is none. */
