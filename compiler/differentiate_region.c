@@ -168,100 +168,133 @@ static tl_status copy_op(copying *c, uint32_t node, const tl_gval *in)
     return TL_OK;
 }
 
+/* Room for what opening a region takes. */
+typedef struct room {
+    const tl_ttype **types;
+    tl_ttype *made;
+    tl_gclass *cls;
+    tl_gval *res;
+} room;
+
+static void room_fini(room *r)
+{
+    tl_free(r->types);
+    tl_free(r->made);
+    tl_free(r->cls);
+    tl_free(r->res);
+}
+
+static tl_status room_init(room *r, const tl_gregion *g, tl_diag *diag)
+{
+    *r = (room){tl_calloc(g->nparams + 1, sizeof(*r->types)),
+                tl_calloc(g->nparams + 1, sizeof(*r->made)),
+                tl_calloc(g->nparams + 1, sizeof(*r->cls)),
+                tl_calloc(g->nresults + 1, sizeof(*r->res))};
+    return r->types && r->made && r->cls && r->res
+               ? TL_OK
+               : tl_fail_memory(diag, "a region",
+                                (g->nparams + 1) * sizeof(*r->made));
+}
+
+/* The parameters of the copy stand for those of the original. */
+static tl_status map_params(copying *c, const tl_gregion *r, const room *m,
+                            tl_gval first)
+{
+    for (uint32_t i = 0; i < r->nparams; i++) {
+        c->map[r->params + i] = first + i;
+        if (m->cls[i] == TL_GC_INT) {
+            TL_TRY(map_int(c, r->params + i, first + i));
+        }
+    }
+    return TL_OK;
+}
+
+/* A region of a branch or loop inside. */
+static tl_status copy_inner(copying *c, uint32_t number, uint32_t *made)
+{
+    tl_gbuild *b = c->b;
+    tl_gregion r = b->g->regions.items[number];
+    uint32_t around = b->owner;
+    tl_gval first;
+    room m;
+    tl_status st = room_init(&m, &r, b->diag);
+
+    TL_GOTO(st, st);
+    for (uint32_t i = 0; i < r.nparams; i++) {
+        m.cls[i] = (tl_gclass)b->g->values.items[r.params + i].cls;
+        if (m.cls[i] == TL_GC_TENSOR) {
+            TL_GOTO(st, map_type(c, tl_gbuild_type(b, r.params + i),
+                                 &m.made[i]));
+            m.types[i] = &m.made[i];
+        }
+    }
+    TL_GOTO(st, tl_gbuild_region_open(b, m.types, m.cls, r.nparams, made,
+                                      &first));
+    TL_GOTO(st, map_params(c, &r, &m, first));
+    TL_GOTO(st, copy_region(c, number));
+    for (uint32_t i = 0; i < r.nresults; i++) {
+        m.res[i] = mapped(c, b->g->operands.items[r.results + i]);
+    }
+    TL_GOTO(st, tl_gbuild_region_close(b, *made, around));
+    st = tl_gbuild_region_results(b, *made, m.res, r.nresults);
+out:
+    room_fini(&m);
+    return st;
+}
+
+/* Values that have the types of the copy's results. */
+static void like_results(const copying *c, const tl_gnode *n,
+                         const tl_gval *in, uint32_t carried, tl_gval *like)
+{
+    const tl_graph *g = c->b->g;
+    const tl_gregion *r = &g->regions.items[n->region];
+
+    for (uint32_t k = 0; k < carried; k++) {
+        like[k] = n->kind == TL_G_LOOP
+                      ? in[1 + k]
+                      : mapped(c, g->operands.items[r->results + k]);
+    }
+}
+
 /* A branch or loop inside, with its regions. */
 static tl_status copy_flow(copying *c, uint32_t node, const tl_gval *in)
 {
     tl_gbuild *b = c->b;
     tl_gnode n = b->g->nodes.items[node];
-    uint32_t extra = n.kind == TL_G_LOOP, first_region = 0;
+    uint32_t first = 0, made;
     uint32_t carried = n.kind == TL_G_LOOP ? n.data : n.nout;
-    tl_gval *like = tl_calloc((size_t)n.nout + 1, sizeof(*like)), *out;
+    tl_gval *like, *out;
     tl_status st = TL_OK;
 
-    out = tl_calloc((size_t)n.nout + 1, sizeof(*out));
-    if (!like || !out) {
-        st = tl_fail_memory(b->diag, "a region", n.nout * sizeof(*like));
-        goto out;
-    }
     if (n.kind == TL_G_LOOP && n.nout > 1 + carried) {
-        st = tl_fail_at(b->diag, TL_E0602, n.span,
-                        "a loop inside of a loop under grad");
-        goto out;
+        return tl_fail_at(b->diag, TL_E0602, n.span,
+                          "a loop inside of a loop under grad");
     }
+    like = tl_calloc(2 * ((size_t)n.nout + 1), sizeof(*like));
+    if (!like) {
+        return tl_fail_memory(b->diag, "a region", n.nout * sizeof(*like));
+    }
+    out = like + n.nout + 1;
     for (uint32_t k = 0; k < n.nregions; k++) {
-        tl_gregion r = b->g->regions.items[n.region + k];
-        const tl_ttype **types = tl_calloc(r.nparams + 1, sizeof(*types));
-        tl_ttype *made = tl_calloc(r.nparams + 1, sizeof(*made));
-        tl_gclass *cls = tl_calloc(r.nparams + 1, sizeof(*cls));
-        tl_gval *res = tl_calloc(r.nresults + 1, sizeof(*res)), first;
-        uint32_t around = b->owner, region;
-
-        if (!types || !made || !cls || !res) {
-            st = tl_fail_memory(b->diag, "a region", r.nparams);
-        }
-        for (uint32_t i = 0; i < r.nparams && st == TL_OK; i++) {
-            cls[i] = (tl_gclass)b->g->values.items[r.params + i].cls;
-            if (cls[i] == TL_GC_TENSOR) {
-                st = map_type(c, tl_gbuild_type(b, r.params + i), &made[i]);
-                types[i] = &made[i];
-            }
-        }
-        if (st == TL_OK) {
-            st = tl_gbuild_region_open(b, types, cls, r.nparams, &region,
-                                       &first);
-        }
-        if (st == TL_OK) {
-            first_region = k == 0 ? region : first_region;
-            for (uint32_t i = 0; i < r.nparams && st == TL_OK; i++) {
-                c->map[r.params + i] = first + i;
-                st = cls[i] == TL_GC_INT
-                         ? map_int(c, r.params + i, first + i)
-                         : TL_OK;
-            }
-            if (st == TL_OK) {
-                st = copy_region(c, n.region + k);
-            }
-            for (uint32_t i = 0; i < r.nresults; i++) {
-                res[i] = mapped(c, b->g->operands.items[r.results + i]);
-            }
-            if (st == TL_OK) {
-                st = tl_gbuild_region_close(b, region, around);
-            }
-            if (st == TL_OK) {
-                st = tl_gbuild_region_results(b, region, res, r.nresults);
-            }
-        }
-        tl_free(types);
-        tl_free(made);
-        tl_free(cls);
-        tl_free(res);
-        if (st != TL_OK) {
-            goto out;
-        }
+        TL_GOTO(st, copy_inner(c, b->g->nodes.items[node].region + k, &made));
+        first = k == 0 ? made : first;
     }
-    for (uint32_t k = 0; k < carried; k++) {
-        like[k] = n.kind == TL_G_LOOP ? in[1 + k]
-                                      : mapped(c, b->g->operands.items[
-                                            b->g->regions.items[n.region]
-                                                .results + k]);
-    }
-    st = tl_gbuild_flow(b,
-                        &(tl_gflow){.kind = (tl_gkind)n.kind,
-                                    .region = first_region,
-                                    .nregions = n.nregions, .in = in,
-                                    .nin = n.nin, .like = like,
-                                    .n = carried},
-                        out);
+    like_results(c, &b->g->nodes.items[node], in, carried, like);
+    TL_GOTO(st, tl_gbuild_flow(b,
+                               &(tl_gflow){.kind = (tl_gkind)n.kind,
+                                           .region = first,
+                                           .nregions = n.nregions, .in = in,
+                                           .nin = n.nin, .like = like,
+                                           .n = carried},
+                               out));
     for (uint32_t k = 0; k < n.nout && st == TL_OK; k++) {
         c->map[n.out + k] = out[k];
         if (b->g->values.items[n.out + k].cls == TL_GC_INT) {
             st = map_int(c, n.out + k, out[k]);
         }
     }
-    (void)extra;
 out:
     tl_free(like);
-    tl_free(out);
     return st;
 }
 

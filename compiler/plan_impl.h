@@ -67,6 +67,9 @@ typedef struct tl_pstep {
     uint32_t out, nout; /* values, in plan->refs */
     uint32_t captured;     /* REGION: values of the graph, in plan->refs, of
                               the operands after the node's own */
+    uint32_t space;        /* TILE: a value of its shape */
+    uint8_t trailing;      /* ... axes of its rows */
+    bool reduces;          /* ... the last part is a reduction at the end */
     uint32_t part, nparts; /* TILE: steps, in plan->refs, by program order */
     bool binds;            /* host scalars in its attributes */
     bool effects;          /* is one, or has one inside */
@@ -78,6 +81,7 @@ typedef struct tl_pstep {
     tl_attrs *at;
     tl_tensor **tin, **tout;
     tl_tile *tile;
+    tl_tile_reduce *reduction;
 } tl_pstep;
 
 /* An output buffer: storage of a donated input, or a fresh one. */
@@ -139,6 +143,7 @@ struct tl_plan {
     uint32_t ntargets;
     uint8_t *given;       /* by input: is it a donor? */
     uint32_t last_effect; /* position */
+    uint32_t last_chained; /* ... of the last step that data may refuse */
     tl_pinput *inputs;
     uint32_t ninputs;
     tl_poutput *outputs;
@@ -179,7 +184,8 @@ bool tl_pval_same_type(const tl_pval *a, const tl_pval *b);
 
 /* May result `k` of a step take the storage of operand `i`, as far as the
  * kernel is concerned? */
-bool tl_pstep_takes(const tl_pstep *s, uint32_t i, uint32_t k);
+bool tl_pstep_takes(const tl_plan *pl, const tl_pstep *s, uint32_t i,
+                    uint32_t k);
 
 /* Must the step keep its place among steps of which this is true: effects,
  * and what may fail because of data? */

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "compiler/fuse.h"
 #include "compiler/plan_impl.h"
 #include "runtime/base/mem.h"
 
@@ -41,7 +42,8 @@ static int in_place_input(const tl_op_info *info, uint32_t k)
     return -1;
 }
 
-bool tl_pstep_takes(const tl_pstep *s, uint32_t i, uint32_t k)
+bool tl_pstep_takes(const tl_plan *pl, const tl_pstep *s, uint32_t i,
+                    uint32_t k)
 {
     const tl_op_info *info = tl_op_get((tl_op)s->op);
 
@@ -54,7 +56,7 @@ bool tl_pstep_takes(const tl_pstep *s, uint32_t i, uint32_t k)
     case TL_PS_GRAD:
         return i == s->nin - 1;
     case TL_PS_TILE:
-        return true;
+        return tl_fuse_takes(pl, s, k);
     default:
         return false;
     }
@@ -83,7 +85,7 @@ static bool fits(const tl_plan *pl, const tl_pstep *s, uint32_t i, uint32_t k)
     const tl_pval *r = tl_pval_at(pl, pl->refs.items[s->out + k]);
 
     return v != 0 && a->contiguous && a->offset == 0 &&
-           tl_pval_same_type(a, r) && tl_pstep_takes(s, i, k) &&
+           tl_pval_same_type(a, r) && tl_pstep_takes(pl, s, i, k) &&
            readers(pl, s, tl_pval_root(pl, v)) == 1 &&
            pl->bufs.items[tl_pval_root(pl, v)].bytes ==
                pl->bufs.items[r->buf].bytes;
@@ -162,6 +164,7 @@ static void reset(tl_plan *pl)
     memset(pl->given, 0, pl->p->g->inputs.len);
     pl->ntargets = 0;
     pl->last_effect = 0;
+    pl->last_chained = 0;
 }
 
 /* First and last position of each buffer by itself; a buffer with an output
@@ -172,6 +175,7 @@ static void set_lives(tl_plan *pl)
         const tl_pstep *s = &pl->steps.items[pl->order[pos]];
 
         pl->last_effect = s->effects ? pos : pl->last_effect;
+        pl->last_chained = tl_pstep_is_chained(pl, s) ? pos : pl->last_chained;
         for (uint32_t i = 0; i < s->nin; i++) {
             uint32_t v = pl->refs.items[s->in + i];
 
@@ -233,13 +237,15 @@ static bool unlisted(const tl_plan *pl, uint32_t root, uint32_t pos)
     return false;
 }
 
-/* May input buffer `b` give its storage to target `t`? */
+/* May input buffer `b` give its storage to target `t`?  Not before something
+ * that data may refuse: a run that fails has changed nothing. */
 static bool may_donate(const tl_plan *pl, const tl_ptarget *t, uint32_t b)
 {
     const tl_pbuf *from = &pl->bufs.items[b];
     const tl_pbuf *to = &pl->bufs.items[t->buf];
 
     if (from->where != TL_PB_INPUT || from->last > to->first ||
+        to->first < pl->last_chained ||
         !tl_plan_donates(pl, from->index) || !is_like(pl, from, t->value)) {
         return false;
     }

@@ -317,7 +317,8 @@ static tl_status check_tensor(check *c, const tl_ast_type_tensor *t,
     tl_dtype want = TL_f32;
 
     if (tl_is_any_number(*v) && !t->any && t->dims.len == 0 &&
-        (tl_number_tag(*v) != TL_V_FLOAT || strcmp(t->dtype->text, "real") == 0 ||
+        (tl_number_tag(*v) != TL_V_FLOAT ||
+         strcmp(t->dtype->text, "real") == 0 ||
          t->dtype->text[0] == 'f' || t->dtype->text[0] == 'b')) {
         /* a host number is weak: it becomes a scalar of the dtype */
         tl_attrs at;

@@ -661,7 +661,8 @@ static bool is_masked_fill(tl_value v, const tl_value *subs, size_t n,
 
     return n == 1 && tl_is_tensor(subs[0]) && is_mask(subs[0]) &&
            mask_rank(subs[0]) == rank &&
-           (tl_is_any_number(x) || (x.tag == TL_V_TENSOR && x.tensor->rank == 0));
+           (tl_is_any_number(x) ||
+            (x.tag == TL_V_TENSOR && x.tensor->rank == 0));
 }
 
 static tl_status tensor_put(tl_eval *ev, tl_value v, tl_value *subs, size_t n,
