@@ -425,7 +425,6 @@ static tl_status move_nodes(tl_graph *g, const order *o, tl_diag *diag)
     for (uint32_t r = 1; r < g->regions.len; r++) {
         g->regions.items[r].node = o->number[g->regions.items[r].node];
     }
-    tl_graph_set_ranges(g);
     return TL_OK;
 }
 
@@ -451,6 +450,9 @@ tl_status tl_graph_settle(tl_graph *g, tl_diag *diag)
     order_region(&o, 0);
     if (o.moved) {
         st = move_nodes(g, &o, diag);
+    }
+    if (st == TL_OK) { // a region may begin with another's node
+        tl_graph_set_ranges(g);
     }
     tl_free(o.head);
     return st;

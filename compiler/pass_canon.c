@@ -196,13 +196,14 @@ static void canon_twice(canon *c, uint32_t node)
     }
 }
 
-/* |-x|, (-x) ** 2 */
+/* |-x|, (-x) ** 2; the absolute value of an unsigned -x is what it wraps
+ * to. */
 static void canon_even(canon *c, uint32_t node)
 {
     const tl_gnode *n = &c->g->nodes.items[node];
     const tl_gnode *neg = made_by(c, n, 0, TL_OP_neg);
 
-    if (neg) {
+    if (neg && (n->op == TL_OP_square || dtype_of(c, n->out) != TL_u8)) {
         become(c, node, (tl_op)n->op,
                (tl_gval[]){tl_goperand(c->g, neg, 0)}, 1);
     }
@@ -302,16 +303,13 @@ static tl_gval result_of(const canon *c, uint32_t region, uint32_t k)
     return tl_rewrite_get(&c->rw, c->g->operands.items[r->results + k]);
 }
 
-/* A result that both arms take from outside is that value. */
+/* A result that is one value in both arms, hence from outside, is that. */
 static void canon_if(canon *c, const tl_gnode *n)
 {
-    uint32_t first = c->g->regions.items[n->region].first;
-
     for (uint32_t k = 0; k < n->nout; k++) {
         tl_gval v = result_of(c, n->region, k);
 
         if (v == result_of(c, n->region + 1, k) &&
-            c->g->values.items[v].node < first &&
             tl_graph_same_type(c->g, n->out + k, v)) {
             tl_rewrite_value(&c->rw, n->out + k, v);
         }

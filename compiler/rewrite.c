@@ -79,6 +79,9 @@ tl_status tl_rewrite_node(tl_rewrite *rw, uint32_t node, tl_diag *diag)
     tl_gnode *n = &rw->g->nodes.items[node];
     tl_gval *in = &rw->g->operands.items[n->in];
 
+    if (rw->changes == 0) {
+        return TL_OK;
+    }
     for (uint32_t k = 0; k < n->nin; k++) {
         in[k] = find(rw, in[k]);
     }

@@ -249,6 +249,22 @@ Test(graph, settling_moves_outer_nodes_before_the_regions_around_them)
     cr_expect_eq(r[1].last, 8);
 }
 
+Test(graph, settling_begins_a_region_with_its_own_node)
+{
+    tl_gval c = input(&bool_type), x = input(&int_type), y, v;
+    uint32_t then = open_region(), other;
+
+    y = host(0, x, x); // stands first in `then`, where it can stay
+    close_region(then, host(then, y, x));
+    other = open_region();
+    close_region(other, x);
+    v = add_if(0, c, then);
+    cr_assert_eq(tl_graph_settle(g, &diag), TL_OK);
+    cr_expect_eq(tl_gnode_of(g, y), &g->nodes.items[3]);
+    cr_expect_eq(g->regions.items[tl_gnode_of(g, v)->region].first, 4);
+    cr_expect_eq(g->regions.items[tl_gnode_of(g, v)->region].last, 5);
+}
+
 Test(graph, settling_refuses_an_open_region)
 {
     (void)open_region();

@@ -163,6 +163,11 @@ Test(pass_canon, even_functions_need_no_sign)
              "output %3 %5\n",
           IN "%4: f32[s0, 4] = square %1\n"
              "output %3 %4\n");
+    keeps("graph\n"
+          "%1: u8[4] = input 0\n"
+          "%2: u8[4] = neg %1\n"
+          "%3: u8[4] = abs %2\n"
+          "output %3\n");
 }
 
 Test(pass_canon, sums_of_negatives_are_differences)
