@@ -184,14 +184,14 @@ static tl_status side(tl_eval *ev, tl_value x, const tl_ttype *type, int axis,
                       int64_t n, bool front, const char *mode, double value,
                       tl_value *out)
 {
-    int64_t len = tl_dim_is_num(type->shape.dim[axis])
-                      ? tl_dim_value(type->shape.dim[axis])
-                      : 0;
-    int64_t start = 0, step = 1;
+    int64_t start = 0, step = 1, len;
+    tl_dim size = type->shape.dim[axis];
 
     if (strcmp(mode, "constant") == 0) {
         return fill_block(ev, type, axis, n, value, out);
     }
+    TL_TRY(tl_pin_size(ev, &size));
+    len = tl_dim_is_num(size) ? tl_dim_value(size) : 0;
     if (strcmp(mode, "replicate") == 0) {
         start = front ? 0 : len - 1;
         TL_TRY(tl_do_slice(ev, tl_ref(x), axis, tl_dim_num(start),
@@ -234,13 +234,15 @@ static tl_status crop(tl_eval *ev, tl_value x, int axis, int64_t before,
     if (st != TL_OK || (lo == 0 && hi == 0)) {
         return st;
     }
-    int64_t n = tl_dim_is_num(type.shape.dim[axis])
-                    ? tl_dim_value(type.shape.dim[axis]) - lo - hi
-                    : -1;
+    tl_dim size = type.shape.dim[axis];
 
-    if (n < 0) {
+    st = tl_pin_size(ev, &size);
+
+    int64_t n = tl_dim_is_num(size) ? tl_dim_value(size) - lo - hi : -1;
+
+    if (st != TL_OK || n < 0) {
         tl_unref(x);
-        return tl_fail(ev->diag, TL_E0306,
+        return st != TL_OK ? st : tl_fail(ev->diag, TL_E0306,
                        "cropping %lld and %lld leaves nothing of axis %d",
                        (long long)lo, (long long)hi, axis);
     }
@@ -282,12 +284,20 @@ static tl_status pad_axis(tl_eval *ev, tl_value x, int axis, int64_t before,
     return tl_do_cat(ev, parts, n, axis, out);
 }
 
-/* Padding that depends on a size which is not known here. */
-static bool is_open(const tl_ttype *type, int axis, int64_t before,
-                    int64_t after, const char *mode)
+/* Does padding depend on a size which is not known here? */
+static tl_status is_open(tl_eval *ev, tl_value x, int axis, int64_t before,
+                         int64_t after, const char *mode, bool *out)
 {
-    return !tl_dim_is_num(type->shape.dim[axis]) &&
-           (before < 0 || after < 0 || strcmp(mode, "constant") != 0);
+    tl_ttype type;
+
+    *out = false;
+    if (before >= 0 && after >= 0 && strcmp(mode, "constant") == 0) {
+        return TL_OK;
+    }
+    TL_TRY(tl_eval_type(ev, x, &type));
+    TL_TRY(tl_pin_size(ev, &type.shape.dim[axis]));
+    *out = !tl_dim_is_num(type.shape.dim[axis]);
+    return TL_OK;
 }
 
 tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
@@ -300,10 +310,8 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
                 pairs.seq->items[0].tag != TL_V_INT;
     size_t n = list ? pairs.seq->len : 1;
     int64_t before, after;
-    tl_ttype type;
 
     (void)self;
-    TL_TRY(tl_eval_type(ev, args[0], &type));
     if (strcmp(mode, "constant") != 0 && strcmp(mode, "reflect") != 0 &&
         strcmp(mode, "replicate") != 0 && strcmp(mode, "circular") != 0) {
         return tl_fail(ev->diag, TL_E0416,
@@ -321,19 +329,20 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
     }
     x = tl_arg_take(args, 0);
     for (size_t i = 0; i < n; i++) {
+        int axis = rank - (int)n + (int)i;
+        bool open = false;
         tl_status st = pair_of(ev, list ? pairs.seq->items[i] : pairs,
                                &before, &after);
 
-        if (st != TL_OK) {
-            tl_unref(x);
-            return st;
+        if (st == TL_OK) {
+            st = is_open(ev, x, axis, before, after, mode, &open);
         }
-        if (is_open(&type, rank - (int)n + (int)i, before, after, mode)) {
+        if (st != TL_OK || open) {
             tl_unref(x);
             *out = tl_unknown();
-            return TL_OK;
+            return st;
         }
-        TL_TRY(pad_axis(ev, x, rank - (int)n + (int)i, before, after, mode,
+        TL_TRY(pad_axis(ev, x, axis, before, after, mode,
                         tl_number_f(args[3]), &x));
     }
     *out = x;

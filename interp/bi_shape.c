@@ -167,29 +167,42 @@ tl_status tl_bi_flip(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return tl_eval_op(ev, TL_OP_slice, &x, 1, &at, out);
 }
 
+tl_status tl_pin_size(tl_eval *ev, tl_dim *size)
+{
+    const tl_infer *infer = tl_eval_infer(ev);
+
+    return tl_dim_is_num(*size) || infer->pin == NULL
+               ? TL_OK
+               : infer->pin(infer->guard_arg, *size, size);
+}
+
 /* roll along one axis: the last n elements, then the others. */
 static tl_status roll_axis(tl_eval *ev, tl_value x, int axis, int64_t n,
                            tl_value *out)
 {
     tl_ttype type;
     tl_value parts[2];
+    tl_dims *dims = tl_eval_infer(ev)->dims;
     tl_status st = tl_eval_type(ev, x, &type);
-    tl_dim size = st == TL_OK ? type.shape.dim[axis] : tl_dim_num(0);
+    tl_dim size = st == TL_OK ? type.shape.dim[axis] : tl_dim_num(0), k, rest;
 
+    if (st == TL_OK) {
+        st = tl_pin_size(ev, &size);
+    }
     if (st != TL_OK || !tl_dim_is_num(size) || tl_dim_value(size) == 0) {
         *out = x;
         return st;
     }
-    int64_t len = tl_dim_value(size), k = tl_floor_mod(n, len);
-
-    st = tl_do_slice(ev, tl_ref(x), axis, tl_dim_num(len - k),
-                     tl_dim_num(k), 1, &parts[0]);
+    k = tl_dim_num(tl_floor_mod(n, tl_dim_value(size)));
+    st = tl_dim_sub(dims, size, k, &rest, ev->diag);
+    if (st == TL_OK) {
+        st = tl_do_slice(ev, tl_ref(x), axis, rest, k, 1, &parts[0]);
+    }
     if (st != TL_OK) {
         tl_unref(x);
         return st;
     }
-    st = tl_do_slice(ev, x, axis, tl_dim_num(0), tl_dim_num(len - k), 1,
-                     &parts[1]);
+    st = tl_do_slice(ev, x, axis, tl_dim_num(0), rest, 1, &parts[1]);
     if (st != TL_OK) {
         tl_unref(parts[0]);
         return st;
@@ -359,6 +372,7 @@ static tl_status part_axis(tl_eval *ev, const tl_value *args, int *axis,
 
     TL_TRY(tl_arg_axis(ev, args[2], args[0], axis));
     TL_TRY(tl_eval_type(ev, args[0], &type));
+    TL_TRY(tl_pin_size(ev, &type.shape.dim[*axis]));
     *known = tl_dim_is_num(type.shape.dim[*axis]);
     *total = *known ? tl_dim_value(type.shape.dim[*axis]) : 0;
     return TL_OK;

@@ -31,6 +31,10 @@ TL_MUST_USE tl_status tl_arg_axes(tl_eval *ev, tl_value axes, tl_value of,
 TL_MUST_USE tl_status tl_arg_sizes(tl_eval *ev, tl_value sizes, int64_t least,
                                    tl_attrs *at, bool *unknown);
 
+/* In a trace, a size that a built-in decides by becomes the number that it is
+ * (and the program's key has it).  Elsewhere nothing happens. */
+TL_MUST_USE tl_status tl_pin_size(tl_eval *ev, tl_dim *size);
+
 /* Number of axes of a tensor value. */
 int tl_value_rank(tl_value t);
 
