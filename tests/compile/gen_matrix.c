@@ -1,0 +1,191 @@
+/* gen_matrix.c - products, triangles, and tensors made of nothing. */
+#include <math.h>
+
+#include "tests/compile/gen_impl.h"
+
+static double product_bound(const gen *g, const val *a, const val *b, dim k)
+{
+    return fmax(fabs(a->lo), fabs(a->hi)) * fmax(fabs(b->lo), fabs(b->hi)) *
+           dim_max(g, k);
+}
+
+/* The right side of a product: found, or made to fit. */
+static bool right_of(gen *g, const val *a, val *b)
+{
+    dim d[2];
+
+    for (int i = 0; i < 4; i++) {
+        if (pick(g, W_FLOAT, 2, 2, b)) {
+            if (dim_same(g, b->d[0], a->d[a->rank - 1])) {
+                return true;
+            }
+            if (dim_same(g, b->d[1], a->d[a->rank - 1]) && !b->once) {
+                dim t = b->d[0];
+
+                b->d[0] = b->d[1];
+                b->d[1] = t;
+                b->text = str(g, "%s.T", b->text);
+                return true;
+            }
+            give_back(g, b);
+        }
+    }
+    d[0] = a->d[a->rank - 1];
+    d[1] = dim_of(rng_range(&g->r, 1, 6));
+    return leaf(g, a->dtype, 2, d, b);
+}
+
+static bool op_matmul(gen *g)
+{
+    val a = operand(g, W_FLOAT, 1, RANK), b, r;
+
+    if (!right_of(g, &a, &b)) {
+        give_back(g, &a);
+        return false;
+    }
+    r = a;
+    r.dtype = tl_dtype_join(a.dtype, b.dtype);
+    r.d[a.rank - 1] = b.d[1];
+    r.hi = product_bound(g, &a, &b, b.d[0]);
+    r.lo = -r.hi;
+    r.text = str(g, rng_chance(&g->r, 80) ? "(%s @ %s)" : "matmul(%s, %s)",
+                 a.text, b.text);
+    put(g, r);
+    return true;
+}
+
+/* x @ x.T, of matrices and batches */
+static bool op_gram(gen *g)
+{
+    val a = operand(g, W_FLOAT, 2, 3), r = a;
+
+    if (a.once || numel_max(g, &a) > 400) {
+        give_back(g, &a);
+        return false;
+    }
+    r.d[a.rank - 1] = a.d[a.rank - 2];
+    r.hi = product_bound(g, &a, &a, a.d[a.rank - 1]);
+    r.lo = -r.hi;
+    r.text = a.rank == 2
+                 ? str(g, "(%s @ %s.T)", a.text, a.text)
+                 : str(g, "(%s @ %s.permute(0, 2, 1))", a.text, a.text);
+    put(g, r);
+    return true;
+}
+
+static bool op_vector(gen *g)
+{
+    val a = operand(g, W_FLOAT, 1, 2), b, r;
+    dim last = a.d[a.rank - 1];
+
+    if (!leaf(g, a.dtype, 1, &last, &b)) {
+        give_back(g, &a);
+        return false;
+    }
+    r = a;
+    if (a.rank == 1 && rng_chance(&g->r, 40)) {
+        r.rank = 2;
+        r.d[1] = last;
+        r.text = str(g, "outer(%s, %s)", a.text, b.text);
+        r.hi = product_bound(g, &a, &b, dim_of(1));
+    } else {
+        r.rank--;
+        r.text = str(g, "(%s @ %s)", a.text, b.text);
+        r.hi = product_bound(g, &a, &b, last);
+    }
+    r.lo = -r.hi;
+    put(g, r);
+    return true;
+}
+
+static bool op_einsum(gen *g)
+{
+    val a = operand(g, W_FLOAT, 2, 3), b, r;
+    bool batch = a.rank == 3;
+
+    if (!right_of(g, &a, &b)) {
+        give_back(g, &a);
+        return false;
+    }
+    r = a;
+    r.dtype = tl_dtype_join(a.dtype, b.dtype);
+    r.d[a.rank - 1] = b.d[1];
+    r.hi = product_bound(g, &a, &b, b.d[0]);
+    r.lo = -r.hi;
+    r.text = str(g, batch ? "einsum(\"b i k, k j -> b i j\", %s, %s)"
+                          : "einsum(\"i k, k j -> i j\", %s, %s)",
+                 a.text, b.text);
+    put(g, r);
+    return true;
+}
+
+static bool op_triangle(gen *g)
+{
+    val a = operand(g, W_NUM, 2, RANK);
+
+    a.text = str(g, "%s(%s, %d)", rng_chance(&g->r, 50) ? "tril" : "triu",
+                 a.text, rng_range(&g->r, -1, 1));
+    a.lo = fmin(a.lo, 0);
+    a.hi = fmax(a.hi, 0);
+    put(g, a);
+    return true;
+}
+
+static bool op_make(gen *g)
+{
+    dim d[2] = {dim_of(rng_range(&g->r, 1, 5)), dim_of(rng_range(&g->r, 1, 5))};
+    int n = d[0].n[0], m = d[1].n[0];
+    tl_dtype t = rng_chance(&g->r, 30) ? TL_f64 : TL_f32;
+    val v;
+
+    if (rng_chance(&g->r, 40) && pick_int(g, 1, 9, &v)) {
+        d[0] = v.d[0];
+        put(g, tensor_of(TL_i64, 1, d, str(g, "arange(%s)", v.text), 0, 9));
+        return true;
+    }
+    switch (rng_below(&g->r, g->pure ? 4 : 7)) {
+    case 0:
+        put(g, tensor_of(TL_i64, 1, d, str(g, "arange(%d)", n), 0, n));
+        return true;
+    case 1:
+        put(g, tensor_of(t, 1, d, str(g, "linspace(-1.0, %s, %d, dtype=%s)",
+                                      number(g, -2, 4), n, tl_dtype_name(t)),
+                         -2, 4));
+        return true;
+    case 2:
+        put(g, tensor_of(t, 2, d, str(g, "eye(%d, %d, dtype=%s)", n, m,
+                                      tl_dtype_name(t)), 0, 1));
+        return true;
+    case 3:
+        put(g, tensor_of(TL_f32, 1, d, str(g, "(arange(%d) * 0.5)", n), 0,
+                         3));
+        return true;
+    case 4:
+        put(g, tensor_of(TL_i64, 1, d, str(g, "perm(%d)", n), 0, n - 1));
+        return true;
+    case 5:
+        put(g, tensor_of(TL_i64, 2, d, str(g, "randint(-3, 9, %d, %d)", n, m),
+                         -3, 8));
+        return true;
+    default:
+        put(g, tensor_of(t, 2, d, str(g, "randn(%d, %d, dtype=%s)", n, m,
+                                      tl_dtype_name(t)), -6, 6));
+        return true;
+    }
+}
+
+static bool op_like(gen *g)
+{
+    val a = operand(g, W_FLOAT, 0, RANK);
+    bool ones = rng_chance(&g->r, 50);
+
+    a.text = str(g, "%s(%s)", ones ? "ones_like" : "zeros_like", a.text);
+    a.lo = a.hi = ones;
+    put(g, a);
+    return true;
+}
+
+const op_row gen_matrix[] = {
+    {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
+    {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
+};
