@@ -3,9 +3,10 @@
  * Elementwise steps of one shape are joined to the steps that make their
  * operands, in program order, as long as the group stays *convex*: no path
  * leaves it and comes back, so that all of its operands can be there before
- * it runs.  Nothing is joined across an effect, and what may fail because of
- * data stays alone, so that failures keep their order.  What only the group
- * reads is never in memory. */
+ * it runs.  Rows that are reduced or computed as a whole join as well, and a
+ * reduction of other axes may end a group (fuse_class.c).  Nothing is joined
+ * across an effect, and what may fail because of data stays alone, so that
+ * failures keep their order.  What only the group reads is never in memory. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -18,11 +19,17 @@
 #include "runtime/base/vec.h"
 
 enum {
-    MAX_STEPS = 32,  /* of a group; so it has no more results */
-    MAX_INPUTS = TL_TILE_MAX_OPERANDS,
-    FAR = 8,         /* operands that the tile machine would copy first, */
-    MANY = 16384     /* as kernels do with theirs: strides, elements */
+    MAX_STEPS = 32, /* of a group; so it has no more results */
+    MAX_INPUTS = TL_TILE_MAX_OPERANDS
 };
+
+/* What a group is, by its first member. */
+typedef struct group {
+    uint32_t space;    /* a value of its space's shape */
+    uint32_t count;    /* tile steps; 0: nothing can join */
+    uint8_t trailing;  /* axes of its rows; 0: it has none */
+    bool closed;       /* a reduction ends it */
+} group;
 
 typedef struct fuser {
     tl_plan *pl;
@@ -31,7 +38,8 @@ typedef struct fuser {
                           when alone */
     uint32_t *next;    /* by step: next member of its group; 0: the last */
     uint32_t *tail;    /* by first member: the last member */
-    uint32_t *count;   /* by first member: steps; 0 where none can join */
+    group *info;
+    tl_fuse_class *cls; /* by step */
     uint32_t *segment; /* by step: effects before it */
     uint32_t *seen;    /* by first member: the search that saw it last */
     uint32_t search;
@@ -46,10 +54,15 @@ static const tl_pstep *step_at(const fuser *f, uint32_t s)
     return &f->pl->steps.items[s];
 }
 
-/* The value that a step with one result makes. */
-static uint32_t result_of(const fuser *f, uint32_t s)
+/* Does a step make value v itself, no view of it? */
+static bool makes(const fuser *f, uint32_t s, uint32_t v)
 {
-    return f->pl->refs.items[step_at(f, s)->out];
+    for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
+        if (f->pl->refs.items[step_at(f, s)->out + k] == v) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The step that makes operand i of a step; 0: an input, or not read. */
@@ -58,54 +71,6 @@ static uint32_t maker_of(const fuser *f, const tl_pstep *s, uint32_t i)
     uint32_t v = f->pl->refs.items[s->in + i];
 
     return v ? f->pl->bufs.items[tl_pval_at(f->pl, v)->buf].maker : 0;
-}
-
-/* ---- what can be fused -------------------------------------------------- */
-
-static tl_dtype compute_dtype(const tl_plan *pl, const tl_pstep *s)
-{
-    uint32_t v = s->kind == TL_PS_GRAD ? pl->refs.items[s->out]
-                                       : pl->refs.items[s->in + s->nin - 1];
-
-    return tl_dtype_arith((tl_dtype)tl_pval_at(pl, v)->dtype);
-}
-
-static bool is_scattered(const tl_pval *v, int64_t numel)
-{
-    int last = v->rank - 1;
-
-    while (last > 0 && v->size[last] == 1) {
-        last--;
-    }
-    return !v->contiguous && v->numel == numel && numel > MANY && last >= 0 &&
-           (v->stride[last] > FAR || v->stride[last] < -FAR);
-}
-
-static bool is_fusible(const tl_plan *pl, const tl_pstep *s)
-{
-    const tl_op_info *info = tl_op_get((tl_op)s->op);
-    const tl_pval *y;
-
-    if ((s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD) || s->copy ||
-        s->binds || s->nout != 1 || s->nin == 0 ||
-        (s->kind == TL_PS_KERNEL && s->op != TL_OP_cast &&
-         info->cls != TL_CLASS_MAP && info->cls != TL_CLASS_CMP) ||
-        tl_pstep_is_chained(pl, s)) {
-        return false;
-    }
-    y = tl_pval_at(pl, pl->refs.items[s->out]);
-    for (uint32_t i = 0; i < s->nin; i++) {
-        uint32_t v = pl->refs.items[s->in + i];
-
-        if (v != 0 && (is_scattered(tl_pval_at(pl, v), y->numel) ||
-                       tl_pval_at(pl, v)->rank > y->rank)) {
-            return false;
-        }
-    }
-    return y->numel > 0 &&
-           tl_tile_takes((tl_op)s->op,
-                         s->kind == TL_PS_GRAD ? s->which : -1,
-                         compute_dtype(pl, s));
 }
 
 /* ---- convexity ---------------------------------------------------------- */
@@ -165,9 +130,25 @@ static bool reaches(fuser *f, uint32_t from, uint32_t to)
     return false;
 }
 
-/* Does every step of group `g` read what group `of` makes as it is made, no
- * view of it? */
-static bool reads_whole(const fuser *f, uint32_t g, uint32_t of)
+/* Can a step of a group with this space read value v, which step m of the
+ * group makes, as it is made?  A row's number may get axes of size 1. */
+static bool reads_well(const fuser *f, uint32_t m, uint32_t v, uint32_t space,
+                       uint32_t trailing)
+{
+    const tl_pval *x = tl_pval_at(f->pl, v);
+
+    return makes(f, m, v)
+               ? f->cls[m] != TL_FUSE_FOLD ||
+                     tl_fuse_is_per_row(f->pl, v, space, trailing)
+               : f->cls[m] == TL_FUSE_FOLD && x->contiguous &&
+                     x->offset == 0 &&
+                     tl_fuse_is_per_row(f->pl, v, space, trailing);
+}
+
+/* Does every step of group `g` read what group `of` makes as it is made, in a
+ * group with this space? */
+static bool reads_whole(const fuser *f, uint32_t g, uint32_t of,
+                        const group *both)
 {
     for (uint32_t s = g; s != 0; s = f->next[s]) {
         const tl_pstep *step = step_at(f, s);
@@ -176,7 +157,8 @@ static bool reads_whole(const fuser *f, uint32_t g, uint32_t of)
             uint32_t m = maker_of(f, step, i);
 
             if (m != 0 && f->group[m] == of &&
-                f->pl->refs.items[step->in + i] != result_of(f, m)) {
+                !reads_well(f, m, f->pl->refs.items[step->in + i],
+                            both->space, both->trailing)) {
                 return false;
             }
         }
@@ -215,24 +197,80 @@ static uint32_t count_inputs(const fuser *f, uint32_t a, uint32_t b)
 
 /* ---- groups ------------------------------------------------------------- */
 
-static bool can_join(fuser *f, uint32_t a, uint32_t b)
+static bool same_shape(const fuser *f, uint32_t v, uint32_t w)
 {
-    const tl_pval *x = tl_pval_at(f->pl, result_of(f, a));
-    const tl_pval *y = tl_pval_at(f->pl, result_of(f, b));
+    const tl_pval *x = tl_pval_at(f->pl, v), *y = tl_pval_at(f->pl, w);
 
-    return a != b && f->count[a] != 0 && f->count[b] != 0 &&
-           f->count[a] + f->count[b] <= MAX_STEPS &&
-           f->segment[a] == f->segment[b] && x->rank == y->rank &&
-           memcmp(x->size, y->size, x->rank * sizeof(*x->size)) == 0 &&
-           count_inputs(f, a, b) <= MAX_INPUTS && reads_whole(f, a, b) &&
-           reads_whole(f, b, a) && !reaches(f, a, b) && !reaches(f, b, a);
+    return x->rank == y->rank &&
+           memcmp(x->size, y->size, x->rank * sizeof(*x->size)) == 0;
+}
+
+/* A reduction of other axes ends group `a`, whose last step makes what it
+ * reads: nothing else there reads that. */
+static bool can_end(const fuser *f, uint32_t a, uint32_t reduction)
+{
+    uint32_t v = f->pl->refs.items[step_at(f, reduction)->in];
+    uint32_t m = maker_of(f, step_at(f, reduction), 0);
+
+    if (f->info[a].trailing != 0 || !makes(f, m, v) ||
+        !same_shape(f, v, f->info[a].space)) {
+        return false;
+    }
+    for (uint32_t s = a; s != 0; s = f->next[s]) {
+        for (uint32_t i = 0; i < step_at(f, s)->nin; i++) {
+            if (f->pl->refs.items[step_at(f, s)->in + i] == v) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Do the spaces of two groups go together?  One of them may have a number a
+ * row of the other. */
+static bool agree(const fuser *f, uint32_t a, uint32_t b, group *both)
+{
+    const group *x = &f->info[a], *y = &f->info[b];
+
+    if (x->closed || y->closed ||
+        (x->trailing && y->trailing && x->trailing != y->trailing)) {
+        return false;
+    }
+    *both = x->trailing >= y->trailing ? *x : *y;
+    both->count = x->count + y->count;
+    if (same_shape(f, x->space, y->space)) {
+        return true;
+    }
+    y = x->trailing >= y->trailing ? y : x;
+    return both->trailing != 0 && y->trailing == 0 &&
+           tl_fuse_is_per_row(f->pl, y->space, both->space, both->trailing);
+}
+
+/* May groups a and b, of which b has the newest step, become one?  Then
+ * `both` is what it is. */
+static bool can_join(fuser *f, uint32_t a, uint32_t b, group *both)
+{
+    if (a == b || f->info[a].count == 0 || f->info[b].count == 0 ||
+        f->cls[a] == TL_FUSE_REDUCE || /* alone: what reads it is outside */
+        f->info[a].count + f->info[b].count > MAX_STEPS ||
+        f->segment[a] != f->segment[b] || !agree(f, a, b, both)) {
+        return false;
+    }
+    if (f->cls[b] == TL_FUSE_REDUCE) {
+        if (!can_end(f, a, b)) {
+            return false;
+        }
+        both->closed = true;
+    }
+    return count_inputs(f, a, b) <= MAX_INPUTS &&
+           reads_whole(f, a, b, both) && reads_whole(f, b, a, both) &&
+           !reaches(f, a, b) && !reaches(f, b, a);
 }
 
 /* Members of both, in program order, are the group of the first of them. */
-static void join(fuser *f, uint32_t a, uint32_t b)
+static void join(fuser *f, uint32_t a, uint32_t b, const group *both)
 {
-    uint32_t first = a < b ? a : b, total = f->count[a] + f->count[b];
-    uint32_t last = 0;
+    uint32_t first = a < b ? a : b, last = 0;
 
     while (a != 0 || b != 0) {
         uint32_t *from = b == 0 || (a != 0 && a < b) ? &a : &b, s = *from;
@@ -246,7 +284,7 @@ static void join(fuser *f, uint32_t a, uint32_t b)
         last = s;
     }
     f->tail[first] = last;
-    f->count[first] = total;
+    f->info[first] = *both;
 }
 
 static void find_groups(fuser *f)
@@ -255,16 +293,21 @@ static void find_groups(fuser *f)
 
     for (uint32_t s = 1; s < f->pl->steps.len; s++) {
         const tl_pstep *step = step_at(f, s);
+        tl_fuse_kind k = tl_fuse_kind_of(f->pl, step);
+        group both;
 
         f->group[s] = f->tail[s] = s;
-        f->count[s] = is_fusible(f->pl, step);
+        f->cls[s] = k.cls;
+        f->info[s] = (group){.space = k.space,
+                             .count = k.count,
+                             .trailing = k.trailing};
         segment += step->effects;
         f->segment[s] = segment;
-        for (uint32_t i = 0; i < step->nin && f->count[s] != 0; i++) {
+        for (uint32_t i = 0; i < step->nin && k.count != 0; i++) {
             uint32_t m = maker_of(f, step, i);
 
-            if (m != 0 && can_join(f, f->group[m], f->group[s])) {
-                join(f, f->group[m], f->group[s]);
+            if (m != 0 && can_join(f, f->group[m], f->group[s], &both)) {
+                join(f, f->group[m], f->group[s], &both);
             }
         }
     }
@@ -327,14 +370,22 @@ static tl_status list_inputs(fuser *f, uint32_t g, tl_pstep *to)
     return TL_OK;
 }
 
+/* Results that somebody else reads; what a reduction at the end gives comes
+ * last, read or not. */
 static tl_status list_results(fuser *f, uint32_t g, tl_pstep *to)
 {
     tl_plan *pl = f->pl;
 
     to->out = (uint32_t)pl->refs.len;
     for (uint32_t s = g; s != 0; s = f->next[s]) {
-        if (f->external[tl_pval_at(pl, result_of(f, s))->buf]) {
-            TL_TRY(push(f, result_of(f, s), &to->nout));
+        for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
+            uint32_t v = pl->refs.items[step_at(f, s)->out + k];
+
+            if (f->external[tl_pval_at(pl, v)->buf] ||
+                f->cls[s] == TL_FUSE_REDUCE) {
+                f->external[tl_pval_at(pl, v)->buf] = 1;
+                TL_TRY(push(f, v, &to->nout));
+            }
         }
     }
     to->part = (uint32_t)pl->refs.len;
@@ -344,23 +395,82 @@ static tl_status list_results(fuser *f, uint32_t g, tl_pstep *to)
     return TL_OK;
 }
 
-/* Make a group a step; its members stay as parts, without buffers of their
- * own where nobody else reads them. */
+/* A member becomes a part of step `number`, without buffers of its own where
+ * nobody else reads them. */
+static void make_part(fuser *f, uint32_t s, uint32_t number)
+{
+    tl_plan *pl = f->pl;
+
+    pl->steps.items[s].fused = true;
+    for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
+        uint32_t v = pl->refs.items[step_at(f, s)->out + k];
+        tl_pbuf *b = &pl->bufs.items[tl_pval_at(pl, v)->buf];
+
+        b->maker = f->external[b - pl->bufs.items] ? number : 0;
+        b->bytes = b->maker ? b->bytes : 0;
+    }
+}
+
+/* Value v, which has an element for each row of the space, with sizes 1 along
+ * the rows. */
+static tl_status view_per_row(fuser *f, uint32_t v, const group *g,
+                              uint32_t *out)
+{
+    const tl_pval *space = tl_pval_at(f->pl, g->space);
+    tl_pval x = *tl_pval_at(f->pl, v);
+    tl_layout l;
+
+    x.rank = space->rank;
+    x.size = tl_arena_array(&f->pl->memory, 2 * (size_t)x.rank + 1,
+                            sizeof(*x.size));
+    if (!x.size) {
+        return tl_plan_no_memory(f->rt, x.rank * sizeof(*x.size));
+    }
+    x.stride = x.size + x.rank;
+    for (uint32_t i = 0; i < x.rank; i++) {
+        x.size[i] = i + g->trailing < x.rank ? space->size[i] : 1;
+    }
+    tl_layout_row_major(&l, x.rank, x.size);
+    memcpy(x.stride, l.stride, x.rank * sizeof(*x.stride));
+    *out = (uint32_t)f->pl->vals.len;
+    return TL_VEC_PUSH(&f->pl->vals, x, f->rt->diag);
+}
+
+/* The gradient of layer_norm takes its statistics as views. */
+static tl_status view_statistics(fuser *f, uint32_t g)
+{
+    for (uint32_t s = g; s != 0; s = f->next[s]) {
+        const tl_pstep *step = step_at(f, s);
+
+        if (step->kind != TL_PS_KERNEL || step->op != TL_OP_layer_norm_grad) {
+            continue;
+        }
+        for (uint32_t i = 2; i < 4; i++) {
+            uint32_t *v = &f->pl->refs.items[step->in + i];
+
+            TL_TRY(view_per_row(f, *v, &f->info[g], v));
+        }
+    }
+    return TL_OK;
+}
+
+/* Make a group a step. */
 static tl_status add_group(fuser *f, uint32_t g)
 {
     tl_plan *pl = f->pl;
-    tl_pstep to = {.kind = TL_PS_TILE, .node = step_at(f, f->tail[g])->node};
     uint32_t number = (uint32_t)pl->steps.len;
+    tl_pstep to = {.kind = TL_PS_TILE,
+                   .node = step_at(f, f->tail[g])->node,
+                   .space = f->info[g].space,
+                   .trailing = f->info[g].trailing,
+                   .reduces = f->info[g].closed};
 
+    TL_TRY(view_statistics(f, g));
     TL_TRY(list_inputs(f, g, &to));
     TL_TRY(list_results(f, g, &to));
     TL_TRY(TL_VEC_PUSH(&pl->steps, to, f->rt->diag));
     for (uint32_t s = g; s != 0; s = f->next[s]) {
-        tl_pbuf *b = &pl->bufs.items[tl_pval_at(pl, result_of(f, s))->buf];
-
-        pl->steps.items[s].fused = true;
-        b->maker = f->external[b - pl->bufs.items] ? number : 0;
-        b->bytes = b->maker ? b->bytes : 0;
+        make_part(f, s, number);
     }
     return TL_OK;
 }
@@ -370,15 +480,16 @@ static tl_status fuse(fuser *f)
     size_t n = f->pl->steps.len + 1;
     uint32_t steps = (uint32_t)f->pl->steps.len;
 
-    f->group = tl_calloc(n + 1, 8 * sizeof(uint32_t));
+    f->group = tl_calloc(n + 1, 7 * sizeof(uint32_t));
+    f->info = tl_calloc(n, sizeof(*f->info));
+    f->cls = tl_calloc(n, sizeof(*f->cls));
     f->external = tl_calloc(f->pl->bufs.len + 1, 1);
-    if (!f->group || !f->external) {
+    if (!f->group || !f->info || !f->cls || !f->external) {
         return tl_plan_no_memory(f->rt, n * 8 * sizeof(uint32_t));
     }
     f->next = f->group + n;
     f->tail = f->next + n;
-    f->count = f->tail + n;
-    f->segment = f->count + n;
+    f->segment = f->tail + n;
     f->seen = f->segment + n;
     f->stack = f->seen + n;
     f->first = f->stack + n;
@@ -386,7 +497,7 @@ static tl_status fuse(fuser *f)
     find_groups(f);
     find_external(f);
     for (uint32_t g = 1; g < steps; g++) {
-        if (f->group[g] == g && f->count[g] > 1) {
+        if (f->group[g] == g && f->next[g] != 0) {
             TL_TRY(add_group(f, g));
         }
     }
@@ -399,69 +510,9 @@ tl_status tl_plan_fuse(tl_plan *pl, tl_rt *rt)
     tl_status st = fuse(&f);
 
     tl_free(f.group);
+    tl_free(f.info);
+    tl_free(f.cls);
     tl_free(f.before);
     tl_free(f.external);
     return st;
-}
-
-/* ---- tile programs ------------------------------------------------------ */
-
-/* How a part refers to value v: to an input of the group, or to the part
- * that makes it. */
-static int16_t reference(const tl_plan *pl, const tl_pstep *s, uint32_t v)
-{
-    for (uint32_t k = 0; k < s->nin; k++) {
-        if (pl->refs.items[s->in + k] == v) {
-            return (int16_t)k;
-        }
-    }
-    for (uint32_t p = 0; p < s->nparts; p++) {
-        const tl_pstep *part =
-            &pl->steps.items[pl->refs.items[s->part + p]];
-
-        if (pl->refs.items[part->out] == v) {
-            return (int16_t)(-2 - (int)p);
-        }
-    }
-    return -1;
-}
-
-static tl_tile_step tile_step(const tl_plan *pl, const tl_pstep *s,
-                              uint32_t p)
-{
-    const tl_pstep *part = &pl->steps.items[pl->refs.items[s->part + p]];
-    uint32_t result = pl->refs.items[part->out];
-    tl_tile_step t = {
-        .op = part->op,
-        .which = (int8_t)(part->kind == TL_PS_GRAD ? part->which : -1),
-        .compute = (uint8_t)compute_dtype(pl, part),
-        .dtype = tl_pval_at(pl, result)->dtype,
-        .nin = (uint8_t)part->nin,
-        .to = -1,
-        .p = part->at ? part->at->f : NULL};
-
-    for (uint32_t i = 0; i < part->nin; i++) {
-        uint32_t v = pl->refs.items[part->in + i];
-
-        t.in[i] = v ? reference(pl, s, v) : -1;
-    }
-    for (uint32_t k = 0; k < s->nout; k++) {
-        if (pl->refs.items[s->out + k] == result) {
-            t.to = (int16_t)k;
-        }
-    }
-    return t;
-}
-
-tl_status tl_plan_tile(tl_plan *pl, tl_pstep *s, tl_rt *rt)
-{
-    tl_tile_step steps[MAX_STEPS];
-    const tl_pval *y = tl_pval_at(
-        pl, pl->refs.items[pl->steps.items[pl->refs.items[s->part]].out]);
-
-    for (uint32_t p = 0; p < s->nparts; p++) {
-        steps[p] = tile_step(pl, s, p);
-    }
-    return tl_tile_new(&s->tile, y->rank, y->size, steps, (int)s->nparts,
-                       s->tin, (int)s->nin, s->tout, (int)s->nout, rt->diag);
 }

@@ -51,6 +51,7 @@ void tl_plan_free(tl_plan *pl)
     }
     for (uint32_t n = 1; n < pl->steps.len; n++) {
         tl_tile_free(pl->steps.items[n].tile);
+        tl_tile_reduce_free(pl->steps.items[n].reduction);
     }
     for (uint32_t v = 1; v < pl->vals.len; v++) {
         if (pl->vals.items[v].t) {

@@ -40,27 +40,55 @@ static tl_status add_edge(order_job *j, uint32_t from, uint32_t to)
                                    : TL_VEC_PUSH(&j->edges, e, j->rt->diag);
 }
 
-/* Readers of a donor come before the step that writes over it. */
-static tl_status donor_edges(order_job *j, const tl_ptarget *t)
+/* Which step writes over each donor: `writer` by buffer. */
+static void find_writers(const tl_plan *pl, uint32_t *writer)
+{
+    for (uint32_t i = 0; i < pl->ntargets; i++) {
+        const tl_ptarget *t = &pl->targets[i];
+
+        if (t->donor != 0) {
+            uint32_t in = pl->p->g->inputs.items[t->donor - 1];
+
+            writer[tl_pval_at(pl, pl->val_of[in])->buf] =
+                pl->order[pl->bufs.items[t->buf].first];
+        }
+    }
+}
+
+/* Readers of a donor, and chained steps before it in this order, come before
+ * the step that writes over it. */
+static tl_status donor_edges(order_job *j)
 {
     const tl_plan *pl = j->pl;
-    uint32_t writer = pl->order[pl->bufs.items[t->buf].first], chained = 0;
-    uint32_t in = pl->p->g->inputs.items[t->donor - 1];
-    uint32_t donor = tl_pval_at(pl, pl->val_of[in])->buf;
+    uint32_t *writer = j->users; /* not in use yet */
+    uint32_t chained = 0;
 
-    for (uint32_t pos = 0; pl->order[pos] != writer; pos++) {
+    memset(writer, 0, pl->bufs.len * sizeof(*writer));
+    find_writers(pl, writer);
+    for (uint32_t pos = 0; pos < pl->norder; pos++) {
         const tl_pstep *s = &pl->steps.items[pl->order[pos]];
 
         for (uint32_t i = 0; i < s->nin; i++) {
             uint32_t v = pl->refs.items[s->in + i];
+            uint32_t w = v ? writer[tl_pval_at(pl, v)->buf] : 0;
 
-            if (v != 0 && tl_pval_at(pl, v)->buf == donor) {
-                TL_TRY(add_edge(j, pl->order[pos], writer));
+            if (w != 0) {
+                TL_TRY(add_edge(j, pl->order[pos], w));
+            }
+        }
+        for (uint32_t k = 0; k < s->nout; k++) {
+            const tl_pbuf *b = &pl->bufs.items
+                                    [tl_pval_root(pl, pl->refs.items
+                                                          [s->out + k])];
+
+            if (b->where == TL_PB_OUTPUT && b->first == pos &&
+                pl->targets[b->index].donor != 0) {
+                TL_TRY(add_edge(j, chained, pl->order[pos]));
             }
         }
         chained = tl_pstep_is_chained(pl, s) ? pl->order[pos] : chained;
     }
-    return add_edge(j, chained, writer);
+    return TL_OK;
 }
 
 /* Successors and numbers of predecessors from the edges. */
@@ -139,6 +167,18 @@ static int64_t growth(const order_job *j, const tl_pstep *s)
     return bytes;
 }
 
+/* What to run first, the least: effects and host scalars, which cost nothing
+ * and for which writes into donors wait; else by growth. */
+static int64_t urgency(const order_job *j, uint32_t step)
+{
+    const tl_pstep *s = &j->pl->steps.items[step];
+
+    return s->kind == TL_PS_EFFECT || s->kind == TL_PS_ITEM ||
+                   s->kind == TL_PS_HOST
+               ? INT64_MIN
+               : growth(j, s);
+}
+
 /* Which of the ready steps comes next. */
 static uint32_t choose(const order_job *j, uint32_t nready, rule by)
 {
@@ -147,9 +187,7 @@ static uint32_t choose(const order_job *j, uint32_t nready, rule by)
 
     for (uint32_t i = 0; i < nready; i++) {
         uint32_t s = j->ready[i];
-        int64_t g = by == RULE_PROGRAM
-                        ? 0
-                        : growth(j, &j->pl->steps.items[s]);
+        int64_t g = by == RULE_PROGRAM ? 0 : urgency(j, s);
 
         g = by == RULE_FREEING && g > 0 ? 0 : g;
         if (i == 0 || g < best_growth ||
@@ -312,6 +350,82 @@ out:
     return st;
 }
 
+/* Could some input be the donor of a target? */
+static bool is_wanted(const tl_plan *pl, const tl_ptarget *t)
+{
+    for (uint32_t i = 0; i < pl->p->ntensors && t->whole; i++) {
+        uint32_t input = pl->p->tensors[i];
+        uint32_t v = pl->val_of[pl->p->g->inputs.items[input]];
+
+        if (tl_plan_donates(pl, input) &&
+            tl_pval_same_type(tl_pval_at(pl, v), tl_pval_at(pl, t->value))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing is written into a donor before a chained step.  Targets without a
+ * donor that are first written earlier wait for the last chained step, unless
+ * it needs them. */
+static tl_status wait_for_chained(order_job *j)
+{
+    tl_plan *pl = j->pl;
+    uint32_t last = pl->order[pl->last_chained];
+    uint8_t *leads = tl_calloc(pl->steps.len + 1, 1);
+    tl_status st = TL_OK;
+
+    if (!leads) {
+        return tl_plan_no_memory(j->rt, pl->steps.len);
+    }
+    leads[last] = 1;
+    for (uint32_t pos = pl->norder; pos-- > 0;) {
+        uint32_t s = pl->order[pos];
+
+        for (uint32_t i = j->first[s]; i < j->first[s + 1]; i++) {
+            leads[s] |= leads[j->next[i]];
+        }
+    }
+    for (uint32_t i = 0; i < pl->ntargets && st == TL_OK; i++) {
+        const tl_ptarget *t = &pl->targets[i];
+        uint32_t pos = pl->bufs.items[t->buf].first;
+
+        if (t->donor == 0 && pos < pl->last_chained &&
+            !leads[pl->order[pos]] && is_wanted(pl, t)) {
+            st = add_edge(j, last, pl->order[pos]);
+        }
+    }
+    tl_free(leads);
+    return st;
+}
+
+/* Program order, and one in which more inputs give their storage away. */
+static tl_status first_order(order_job *j)
+{
+    tl_plan *pl = j->pl;
+    size_t edges;
+    uint32_t donated;
+
+    TL_TRY(room_for_edges(j));
+    TL_TRY(schedule(j, RULE_PROGRAM));
+    TL_TRY(tl_plan_live(pl, j->rt));
+    edges = j->edges.len;
+    donated = pl->donated;
+    TL_TRY(wait_for_chained(j));
+    if (j->edges.len == edges) {
+        return TL_OK;
+    }
+    TL_TRY(room_for_edges(j));
+    TL_TRY(schedule(j, RULE_PROGRAM));
+    TL_TRY(tl_plan_live(pl, j->rt));
+    if (pl->donated > donated) {
+        return TL_OK;
+    }
+    j->edges.len = edges;
+    TL_TRY(schedule(j, RULE_PROGRAM));
+    return tl_plan_live(pl, j->rt);
+}
+
 static tl_status order(order_job *j)
 {
     tl_plan *pl = j->pl;
@@ -324,14 +438,8 @@ static tl_status order(order_job *j)
         return tl_plan_no_memory(j->rt, pl->norder * sizeof(*pl->order));
     }
     TL_TRY(tl_plan_edges(pl, &j->edges, j->rt->diag));
-    TL_TRY(room_for_edges(j));
-    TL_TRY(schedule(j, RULE_PROGRAM));
-    TL_TRY(tl_plan_live(pl, j->rt));
-    for (uint32_t i = 0; i < pl->ntargets; i++) {
-        if (pl->targets[i].donor != 0) {
-            TL_TRY(donor_edges(j, &pl->targets[i]));
-        }
-    }
+    TL_TRY(first_order(j));
+    TL_TRY(donor_edges(j));
     TL_TRY(room_for_edges(j));
     return improve(j);
 }

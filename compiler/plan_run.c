@@ -282,7 +282,8 @@ static tl_status run_other(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
 {
     switch ((tl_pstep_kind)s->kind) {
     case TL_PS_TILE:
-        return tl_tile_run(s->tile, &rt->kctx);
+        return s->reduction ? tl_tile_reduce_run(s->reduction, &rt->kctx)
+                            : tl_tile_run(s->tile, &rt->kctx);
     case TL_PS_GRAD:
         return rt->device->map_grad(&rt->kctx, (tl_op)s->op, s->which, s->tin,
                                     (int)s->nin - 2, s->tin[s->nin - 2],

@@ -396,6 +396,32 @@ Test(program_text, no_donation_before_an_effect_that_does_not_list_it)
     }
 }
 
+/* The effect needs nothing of the update, which waits for it. */
+Test(program_text, an_update_waits_for_effects_to_write_into_its_input)
+{
+    static const char text[] = "graph\n"
+                               "report 1 = 1 0 1\n"
+                               "%1: f32[2] = input 0\n"
+                               "%2: f32[2] = input 1\n"
+                               "%3: f32[2] = sub %1 %2\n"
+                               "%4: f32[2] = mul %2 %2\n"
+                               "hostcall 1 %4 effect\n"
+                               "output %3\n";
+    call c;
+    tl_program *p = parse(text, false);
+
+    call_init(&c);
+    c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
+    c.in[1] = vec(TL_f32, 2, VALUES(3, 5));
+    c.donate[0] = 1;
+    run(p, &c);
+    cr_expect_eq(c.out[0], c.in[0]);
+    expect_values(c.out[0], VALUES(-2, -3));
+    cr_expect_str_eq(c.log, "1: 9;");
+    call_fini(&c);
+    tl_program_free(p);
+}
+
 /* ---- keys and guards ---------------------------------------------------- */
 
 Test(program_text, sizes_and_strides_have_plans_of_their_own)
