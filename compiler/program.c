@@ -159,26 +159,43 @@ static bool early_hosts(tl_program *p, tl_diag *diag)
     return true;
 }
 
+/* Early host scalars of these inputs; false: they cannot be computed. */
+static bool know_hosts(tl_program *p, const tl_run *run)
+{
+    tl_diag diag;
+    bool ok;
+
+    tl_diag_init(&diag, NULL);
+    diag.muted = true;
+    ok = tl_program_bind(p, run, &diag) && early_hosts(p, &diag);
+    tl_diag_fini(&diag);
+    return ok;
+}
+
+static const tl_gguard *first_misfit(const tl_program *p)
+{
+    for (size_t i = 0; i < p->g->guards.len; i++) {
+        const tl_gguard *guard = &p->g->guards.items[i];
+
+        if (guard->value != 0 && p->env.scalar[guard->value].bits !=
+                                     guard->expected.bits) {
+            return guard;
+        }
+    }
+    return NULL;
+}
+
 bool tl_program_fits(tl_program *p, const tl_run *run)
 {
     const tl_graph *g = p->g;
-    tl_diag diag;
-    bool fits;
 
-    if (g->guards.len == 0) {
-        return true;
-    }
-    tl_diag_init(&diag, NULL);
-    diag.muted = true;
-    fits = tl_program_bind(p, run, &diag) && early_hosts(p, &diag);
-    for (size_t i = 0; i < g->guards.len && fits; i++) {
-        const tl_gguard *guard = &g->guards.items[i];
+    return g->guards.len == 0 ||
+           (know_hosts(p, run) && first_misfit(p) == NULL);
+}
 
-        fits = guard->value == 0 || p->env.scalar[guard->value].bits ==
-                                        guard->expected.bits;
-    }
-    tl_diag_fini(&diag);
-    return fits;
+const tl_gguard *tl_program_misfit(tl_program *p, const tl_run *run)
+{
+    return know_hosts(p, run) ? first_misfit(p) : NULL;
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -265,6 +282,37 @@ tl_status tl_program_run(tl_program *p, tl_rt *rt, const tl_run *run)
     }
     p->running = false;
     return st;
+}
+
+tl_status tl_program_zeros(tl_program *p, tl_rt *rt, const tl_run *run)
+{
+    const tl_graph *g = p->g;
+    tl_plan *plan;
+    tl_status st;
+
+    TL_TRY(prepare(p, rt, run, &plan));
+    for (size_t i = 0; i < g->outputs.len; i++) {
+        const tl_gvalue *v = &g->values.items[g->outputs.items[i]];
+        int64_t size[TL_MAX_RANK];
+
+        if (v->cls != TL_GC_TENSOR) {
+            run->out_scalars[i] = (tl_gscalar){.i = 0};
+            continue;
+        }
+        st = tl_gvalue_sizes(g, g->outputs.items[i], p->env.atom, size,
+                             rt->diag);
+        if (st == TL_OK) {
+            st = tl_tensor_new(&run->out_tensors[i], rt->pool,
+                               (tl_dtype)v->dtype, v->rank, size, rt->diag);
+        }
+        if (st != TL_OK) {
+            return st; /* the caller releases what there is */
+        }
+        memset(tl_tensor_data(run->out_tensors[i]), 0,
+               (size_t)run->out_tensors[i]->numel *
+                   tl_dtype_size((tl_dtype)v->dtype));
+    }
+    return TL_OK;
 }
 
 tl_status tl_program_stats(tl_program *p, tl_rt *rt, const tl_run *run,

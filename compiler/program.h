@@ -69,6 +69,15 @@ TL_MUST_USE tl_status tl_program_run(tl_program *p, tl_rt *rt,
 /* Do the guards hold?  Nothing is reported. */
 bool tl_program_fits(tl_program *p, const tl_run *run);
 
+/* The first guard that does not hold; NULL: all do, or they cannot be
+ * computed. */
+const tl_gguard *tl_program_misfit(tl_program *p, const tl_run *run);
+
+/* Zeros in place of what a run for these inputs would give; its plan is made.
+ * After a failure some outputs may be set. */
+TL_MUST_USE tl_status tl_program_zeros(tl_program *p, tl_rt *rt,
+                                       const tl_run *run);
+
 /* What a plan needs, for --explain and for tests. */
 typedef struct tl_plan_stats {
     size_t kernels;    /* calls, a fused group counting as one */

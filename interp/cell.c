@@ -352,6 +352,7 @@ void tl_cell_store_take(tl_cell *cell, tl_value v)
     tl_value old = cell->value, init = cell->init;
 
     cell->value = v;
+    cell->version++;
     cell->init = tl_empty();
     tl_unref(old);
     tl_unref(init);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interp/compiled.h"
 #include "interp/format.h"
 #include "interp/session.h"
 #include "runtime/base/mem.h"
@@ -359,7 +360,17 @@ static int run_program(tl_session *s, char **argv, int argc)
 {
     s->eval_options.main_args = (const char **)argv + 1;
     s->eval_options.nmain_args = argc - 1;
-    return tl_session_report(s, tl_session_run_file(s, argv[0]));
+    int code = tl_session_report(s, tl_session_run_file(s, argv[0]));
+
+    if (s->options.explain) {
+        tl_buf text;
+
+        tl_buf_init(&text);
+        tl_compiler_explain(&s->ev, &text);
+        fwrite(tl_buf_str(&text), 1, text.len, stderr);
+        tl_buf_fini(&text);
+    }
+    return code;
 }
 
 /* The words after the options, with the session up. */

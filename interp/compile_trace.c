@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "interp/compiled_impl.h"
+#include "interp/dict.h"
+#include "interp/record.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -12,7 +14,7 @@
 typedef struct saved {
     const tl_domain *domain;
     void *state;
-    uint64_t draws, inits, seed, serial, ordinal;
+    uint64_t draws, inits, seed, ordinal;
     tl_value ret;
     int no_grad;
     size_t nerrors;
@@ -35,6 +37,10 @@ static void trace_fini(tl_trace *tr)
     tl_free(tr->roots.items);
     tl_free(tr->inputs.items);
     tl_free(tr->cells.items);
+    if (tr->kept.items != NULL) {
+        tl_unref_all(tr->kept.items, tr->kept.len);
+    }
+    tl_free(tr->kept.items);
     tl_free(tr->pins.items);
     tl_free(tr->modes.items);
     if (tr->effects.items != NULL) {
@@ -65,8 +71,8 @@ static tl_status trace_init(tl_eval *ev, tl_trace *tr, saved *s)
     memset(tr, 0, sizeof(*tr));
     *s = (saved){.domain = ev->domain, .state = ev->domain_state,
                  .draws = ev->rt->draws, .inits = ev->rt->inits,
-                 .seed = ev->rt->seed, .serial = ev->next_serial,
-                 .ordinal = ev->init_ordinal, .ret = ev->ret,
+                 .seed = ev->rt->seed, .ordinal = ev->init_ordinal,
+                 .ret = ev->ret,
                  .no_grad = ev->rt->no_grad, .nerrors = ev->diag->nerrors};
     tl_map_init(&tr->by_slot);
     tl_map_init(&tr->by_cell);
@@ -99,7 +105,6 @@ static void leave(tl_eval *ev, const saved *s)
     ev->rt->inits = s->inits;
     ev->rt->seed = s->seed;
     ev->rt->no_grad = s->no_grad;
-    ev->next_serial = s->serial;
     ev->init_ordinal = s->ordinal;
 }
 
@@ -150,10 +155,11 @@ static tl_status lift_args(tl_eval *ev, const tl_args *args, tl_value *v)
 }
 
 /* Call the function with lifted arguments. */
-static tl_status walk(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
-                      tl_fn *closure, tl_module *self, const tl_args *args,
-                      tl_value *out)
+static tl_status walk(tl_eval *ev, const tl_ccall *call, tl_value *out)
 {
+    const tl_args *args = call->args;
+    tl_fn *closure = call->closure;
+    tl_module *self = call->self;
     size_t n = args->npos + args->nkw;
     tl_value *v = tl_calloc(n + 1, sizeof(*v)), c = tl_empty(), s;
     tl_args again = *args;
@@ -177,8 +183,8 @@ static tl_status walk(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
     }
     again.pos = v;
     again.kw = v + args->npos;
-    st = tl_call_code(ev, fn, ns, closure != NULL ? c.fn : NULL, self, &again,
-                      out);
+    st = tl_call_code(ev, call->fn, call->ns, closure != NULL ? c.fn : NULL,
+                      self, &again, out);
 out:
     tl_unref_all(v, n);
     tl_unref(c);
@@ -258,17 +264,51 @@ static tl_status entry_cells(tl_eval *ev, tl_trace *tr, collector *c,
 }
 
 /* Modules made by the trace are gone with it. */
-static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial)
+static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial);
+
+static tl_status check_items(tl_eval *ev, const tl_value *items, size_t n,
+                             uint64_t serial)
 {
-    if (v.tag == TL_V_MODULE && v.module->serial >= serial) {
-        return tl_trace_refuse(ev, "it returns a module that it made");
-    }
-    if (v.tag == TL_V_LIST || v.tag == TL_V_TUPLE) {
-        for (size_t i = 0; i < v.seq->len; i++) {
-            TL_TRY(check_result(ev, v.seq->items[i], serial));
-        }
+    for (size_t i = 0; i < n; i++) {
+        TL_TRY(check_result(ev, items[i], serial));
     }
     return TL_OK;
+}
+
+static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial)
+{
+    const tl_module *m = v.tag == TL_V_MODULE ? v.module
+                         : v.tag == TL_V_FN   ? v.fn->self
+                                              : NULL;
+    size_t at = 0;
+
+    TL_TRY(tl_check_stack(ev, ev->rt->span));
+    if (m != NULL && m->serial >= serial) {
+        return tl_trace_refuse(ev, "it returns a module that it made");
+    }
+    if (v.tag == TL_V_CELL || v.tag == TL_V_SELECT || v.tag == TL_V_CONTEXT) {
+        return tl_trace_refuse(ev, "it returns a %s",
+                               tl_value_type_str(v).s);
+    }
+    switch (v.tag) {
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return check_items(ev, v.seq->items, v.seq->len, serial);
+    case TL_V_RECORD:
+        return check_items(ev, v.record->fields, tl_record_nfields(v.record),
+                           serial);
+    case TL_V_FN:
+        return check_items(ev, v.fn->captures, v.fn->ncaptures, serial);
+    case TL_V_METHOD:
+        return check_result(ev, v.method->self, serial);
+    case TL_V_DICT:
+        for (tl_dict_entry *e; (e = tl_dict_next(v.dict, &at)) != NULL;) {
+            TL_TRY(check_result(ev, e->value, serial));
+        }
+        return TL_OK;
+    default:
+        return TL_OK;
+    }
 }
 
 /* ---- the entry ---------------------------------------------------------- */
@@ -298,6 +338,7 @@ void tl_entry_free(tl_entry *e)
     tl_free(e->pins);
     tl_free(e->cells);
     tl_free((void *)e->names);
+    tl_free(e->cause);
     tl_free(e->leaves);
     tl_free(e->tensors);
     tl_free(e->owned);
@@ -362,11 +403,6 @@ static tl_status make_scratch(tl_eval *ev, const tl_trace *tr, tl_entry *e)
         !e->donate || !e->results || !e->result_scalars) {
         return tl_fail_memory(ev->diag, "a program", nin * sizeof(void *));
     }
-    for (size_t i = 0; i < e->inputs.len; i++) {
-        const tl_input *in = &e->inputs.items[i];
-
-        e->donate[i] = in->kind == TL_IN_CELL && e->cells[in->index].written;
-    }
     return TL_OK;
 }
 
@@ -427,7 +463,8 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
 }
 
 /* What becomes of a trace that failed. */
-static tl_status outcome(tl_eval *ev, const tl_trace *tr, tl_status st)
+static tl_status outcome(tl_eval *ev, tl_compiled *f, const tl_trace *tr,
+                         tl_status st)
 {
     const tl_diag_item *last = ev->diag->last;
 
@@ -437,16 +474,19 @@ static tl_status outcome(tl_eval *ev, const tl_trace *tr, tl_status st)
     if (!tr->gave_up && last != NULL && last->code == TL_E0602) {
         return st;
     }
+    if (!tr->gave_up) {
+        tl_compiled_note(ev, f);
+    }
     (void)tl_diag_pop(ev->diag); /* the run will say it, in its place */
     return TL_OK;
 }
 
-tl_status tl_entry_trace(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
-                         tl_fn *closure, tl_module *self, const tl_args *args,
-                         const tl_entry *earlier, tl_entry **out)
+tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
+                         tl_entry **out)
 {
     tl_value result = tl_empty();
     tl_entry *e = tl_calloc(1, sizeof(*e));
+    uint64_t serial = ev->next_serial;
     tl_trace tr;
     saved s;
     tl_status st;
@@ -455,19 +495,21 @@ tl_status tl_entry_trace(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
     if (e == NULL) {
         return tl_fail_memory(ev->diag, "a program", sizeof(*e));
     }
-    e->fn = fn;
+    e->fn = call->fn;
     e->no_grad = ev->rt->no_grad > 0;
+    e->f32_as_f64 = ev->f32_as_f64;
     st = trace_init(ev, &tr, &s);
-    tr.earlier = earlier;
+    tr.earlier = f->entries;
+    tr.fn = call->fn;
     if (st == TL_OK) {
         enter(ev, &tr);
-        st = walk(ev, fn, ns, closure, self, args, &result);
+        st = walk(ev, call, &result);
         e->draws = ev->rt->draws - s.draws;
         if (st == TL_OK) {
-            st = check_result(ev, result, s.serial);
+            st = check_result(ev, result, serial);
         }
         if (st == TL_OK) {
-            st = finish(ev, &tr, args, result, e);
+            st = finish(ev, &tr, call->args, result, e);
         }
         leave(ev, &s);
     }
@@ -475,7 +517,7 @@ tl_status tl_entry_trace(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
     if (st == TL_OK && !tr.gave_up) {
         *out = e;
     } else {
-        st = st == TL_OK ? st : outcome(ev, &tr, st);
+        st = st == TL_OK ? st : outcome(ev, f, &tr, st);
         tl_entry_free(e);
     }
     trace_fini(&tr);

@@ -3,301 +3,9 @@
 
 #include "interp/compiled_impl.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
 
-/* ---- does an entry fit? ------------------------------------------------- */
-
-/* The value that a root has now, borrowed. */
-static tl_value root_value(const tl_root *r, tl_fn *closure, tl_module *self,
-                           const tl_args *args)
-{
-    switch (r->kind) {
-    case TL_ROOT_ARG:
-        return r->index < args->npos ? args->pos[r->index]
-                                     : args->kw[r->index - args->npos];
-    case TL_ROOT_SELF:
-        return (tl_value){.tag = TL_V_MODULE, .module = self};
-    case TL_ROOT_CLOSURE:
-        return (tl_value){.tag = TL_V_FN, .fn = closure};
-    case TL_ROOT_GLOBAL:
-        return r->index < r->ns->nslots ? r->ns->slots[r->index]
-                                        : tl_empty();
-    }
-    return tl_empty();
-}
-
-static bool same_call(const tl_entry *e, const tl_args *args)
-{
-    if (e->npos != args->npos || e->nkw != args->nkw) {
-        return false;
-    }
-    for (size_t i = 0; i < e->nkw; i++) {
-        if (e->names[i] != args->names[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool same_value(tl_value a, tl_value b)
-{
-    return a.tag == b.tag && a.i == b.i;
-}
-
-/* The cell holds what its program takes; its tensors go to `leaves`. */
-static bool match_cell(tl_eval *ev, tl_entry *e, tl_ecell *c)
-{
-    size_t at = c->first, n = c->leaf;
-    tl_value v = c->cell->value;
-
-    if (!c->read) {
-        return true;
-    }
-    if (v.tag == TL_V_EMPTY) {
-        tl_value stored;
-
-        if (tl_cell_value(ev, c->cell, &stored) != TL_OK) {
-            (void)tl_diag_pop(ev->diag);
-            return false;
-        }
-        tl_unref(stored);
-        v = c->cell->value;
-    }
-    if (v.tag == TL_V_TENSOR && same_value(v, c->last)) {
-        e->leaves[n].tensor = v.tensor;
-        return true;
-    }
-    if (!tl_lift_matches(&e->steps, &at, v, e->leaves, &n)) {
-        return false;
-    }
-    c->last = v;
-    return true;
-}
-
-static bool matches(tl_eval *ev, tl_entry *e, tl_fn *closure,
-                    tl_module *self, const tl_args *args)
-{
-    size_t n = 0;
-
-    if (!same_call(e, args) || e->no_grad != (ev->rt->no_grad > 0)) {
-        return false;
-    }
-    for (size_t i = 0; i < e->roots.len; i++) {
-        const tl_root *r = &e->roots.items[i];
-        size_t at = r->first;
-
-        if (!tl_lift_matches(&e->steps, &at,
-                             root_value(r, closure, self, args), e->leaves,
-                             &n)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < e->modes.len; i++) {
-        if (e->modes.items[i].module->forced != e->modes.items[i].forced) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < e->ncells; i++) {
-        if (!match_cell(ev, e, &e->cells[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- a run -------------------------------------------------------------- */
-
-static tl_status gather_inputs(tl_eval *ev, tl_entry *e)
-{
-    for (size_t i = 0; i < e->inputs.len; i++) {
-        const tl_input *in = &e->inputs.items[i];
-        const tl_leaf_value *leaf = NULL;
-        tl_tensor *t = NULL;
-
-        switch (in->kind) {
-        case TL_IN_SEED:
-            e->scalars[i].i = (int64_t)ev->rt->seed;
-            continue;
-        case TL_IN_DRAWS:
-            e->scalars[i].i = (int64_t)ev->rt->draws;
-            continue;
-        case TL_IN_PIN:
-            t = e->pins[in->index].tensor;
-            break;
-        case TL_IN_LEAF:
-            leaf = &e->leaves[in->index];
-            break;
-        case TL_IN_CELL:
-            leaf = &e->leaves[e->cells[in->index].leaf + in->leaf];
-            break;
-        }
-        if (leaf != NULL) {
-            t = leaf->tensor;
-            e->scalars[i] = leaf->scalar;
-        }
-        e->tensors[i] = t;
-        if (in->layout != 0) {
-            TL_TRY(tl_layout_base(ev->rt, t, in->layout, &e->owned[i]));
-            e->tensors[i] = e->owned[i];
-        }
-    }
-    return TL_OK;
-}
-
-static void release(tl_entry *e)
-{
-    for (size_t i = 0; i < e->inputs.len; i++) {
-        tl_tensor_unref(e->owned[i]);
-        e->owned[i] = NULL;
-    }
-    for (size_t i = 0; i < e->nresults; i++) {
-        tl_tensor_unref(e->results[i]);
-        e->results[i] = NULL;
-    }
-}
-
-/* An output in place of a node of a pattern. */
-static tl_status result_of(void *arg, tl_value node, tl_value *out)
-{
-    tl_entry *e = arg;
-
-    if (node.tag == TL_V_SYM) {
-        *out = tl_scalar_value(e->result_scalars[node.sym->id - 1],
-                               node.sym->hint.tag);
-        return TL_OK;
-    }
-    *out = tl_tensor_value_take(
-        tl_tensor_ref(e->results[node.node->id - 1]));
-    return TL_OK;
-}
-
-/* A tree whose tensors the program has updated in place is what it was. */
-static bool is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
-{
-    if (now.tag != TL_V_TREE || pattern.tag != TL_V_TREE ||
-        now.tree->shape != pattern.tree->shape ||
-        now.tree->finite.tag != TL_V_EMPTY ||
-        pattern.tree->finite.tag != TL_V_EMPTY) {
-        return false;
-    }
-    for (size_t i = 0; i < now.tree->shape->len; i++) {
-        tl_value p = pattern.tree->items[i];
-
-        if (p.tag != TL_V_NODE ||
-            now.tree->items[i].tensor != e->results[p.node->id - 1]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What the cell will hold: EMPTY if it has been written in place. */
-static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
-{
-    tl_value now = c->cell->value;
-
-    if (c->pattern.tag == TL_V_NODE && now.tag == TL_V_TENSOR &&
-        now.tensor == e->results[c->pattern.node->id - 1]) {
-        return TL_OK;
-    }
-    return is_unchanged(e, c->pattern, now)
-               ? TL_OK
-               : tl_lift_back(ev, c->pattern, result_of, e, &c->next);
-}
-
-static tl_status store_cell(tl_eval *ev, tl_ecell *c)
-{
-    tl_value v = c->next;
-
-    c->next = tl_empty();
-    if (v.tag == TL_V_EMPTY) {
-        return TL_OK;
-    }
-    if (c->cell->hold == TL_HOLD_TENSOR && !c->cell->has_type) {
-        return tl_cell_write_take(ev, c->cell, v); /* adopts its type */
-    }
-    tl_cell_store_take(c->cell, v);
-    return TL_OK;
-}
-
-static tl_run run_of(tl_entry *e, tl_effect_arg *arg)
-{
-    return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
-                    .donate = e->donate, .effect = tl_entry_effect,
-                    .arg = arg, .out_tensors = e->results,
-                    .out_scalars = e->result_scalars};
-}
-
-/* Collect the inputs of an entry that matches; do its guards hold? */
-static bool fits(tl_eval *ev, tl_entry *e)
-{
-    tl_run run = run_of(e, NULL);
-    tl_status st = gather_inputs(ev, e);
-
-    if (st != TL_OK) {
-        (void)tl_diag_pop(ev->diag);
-    }
-    if (st != TL_OK || !tl_program_fits(e->program, &run)) {
-        release(e);
-        return false;
-    }
-    return true;
-}
-
-/* What a run has computed takes effect: all new values are made before the
- * first cell is written. */
-static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
-{
-    tl_value result = tl_empty();
-    tl_status st = tl_lift_back(ev, e->result, result_of, e, &result);
-
-    for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
-        if (e->cells[i].written) {
-            st = new_value(ev, e, &e->cells[i]);
-        }
-    }
-    if (st != TL_OK) {
-        for (size_t i = 0; i < e->ncells; i++) {
-            tl_drop(&e->cells[i].next);
-        }
-        return st;
-    }
-    ev->rt->draws = e->draws_out > 0
-                        ? (uint64_t)e->result_scalars[e->draws_out - 1].i
-                        : ev->rt->draws + e->draws;
-    for (size_t i = 0; i < e->ncells; i++) {
-        tl_status stored = store_cell(ev, &e->cells[i]);
-
-        st = st == TL_OK ? stored : st;
-    }
-    if (st == TL_OK && e->printed.len > 0) {
-        st = tl_eval_write(ev, tl_buf_str(&e->printed), e->printed.len);
-    }
-    if (st != TL_OK) {
-        tl_unref(result);
-        return st;
-    }
-    *out = result;
-    return TL_OK;
-}
-
-/* *ran: it has run, and changed what it changes. */
-static tl_status run_entry(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
-{
-    tl_effect_arg arg = {ev, e};
-    tl_run run = run_of(e, &arg);
-    tl_status st = tl_program_run(e->program, ev->rt, &run);
-
-    *ran = st == TL_OK;
-    if (st == TL_OK) {
-        st = commit(ev, e, out);
-    }
-    tl_buf_fini(&e->printed);
-    tl_buf_init(&e->printed);
-    release(e);
-    return st;
-}
-
-/* ---- calls -------------------------------------------------------------- */
+/* ---- what is known of functions ----------------------------------------- */
 
 static tl_status compiler_of(tl_eval *ev, tl_compiler **out)
 {
@@ -308,9 +16,44 @@ static tl_status compiler_of(tl_eval *ev, tl_compiler **out)
                                   sizeof(*ev->compiler));
         }
         tl_map_init(&ev->compiler->by_fn);
-        tl_map_init(&ev->compiler->refused);
     }
     *out = ev->compiler;
+    return TL_OK;
+}
+
+static void compiled_free(tl_compiled *f)
+{
+    while (f->entries != NULL) {
+        tl_entry *next = f->entries->next;
+
+        tl_entry_free(f->entries);
+        f->entries = next;
+    }
+    tl_buf_fini(&f->log);
+    tl_free(f->why);
+    tl_free(f);
+}
+
+static tl_status compiled_of(tl_eval *ev, const tl_funcdef *fn,
+                             tl_compiled **out)
+{
+    tl_compiler *c;
+    tl_compiled *f;
+
+    TL_TRY(compiler_of(ev, &c));
+    f = tl_map_get(&c->by_fn, fn, NULL);
+    if (f == NULL) {
+        f = tl_calloc(1, sizeof(*f));
+        if (f == NULL || !tl_map_set(&c->by_fn, fn, f)) {
+            tl_free(f);
+            return tl_fail_memory(ev->diag, "the compiler", sizeof(*f));
+        }
+        f->fn = fn;
+        tl_buf_init(&f->log);
+        *(c->last != NULL ? &c->last->next : &c->first) = f;
+        c->last = f;
+    }
+    *out = f;
     return TL_OK;
 }
 
@@ -319,22 +62,15 @@ void tl_compiler_clear(tl_compiler *c)
     if (c == NULL) {
         return;
     }
-    for (size_t i = 0; i < c->by_fn.len; i++) {
-        tl_entry *e = c->by_fn.entries[i].key != NULL
-                          ? c->by_fn.entries[i].value
-                          : NULL;
+    while (c->first != NULL) {
+        tl_compiled *next = c->first->next;
 
-        while (e != NULL) {
-            tl_entry *next = e->next;
-
-            tl_entry_free(e);
-            e = next;
-        }
+        compiled_free(c->first);
+        c->first = next;
     }
+    c->last = NULL;
     tl_map_fini(&c->by_fn);
-    tl_map_fini(&c->refused);
     tl_map_init(&c->by_fn);
-    tl_map_init(&c->refused);
 }
 
 void tl_compiler_free(tl_compiler *c)
@@ -342,7 +78,6 @@ void tl_compiler_free(tl_compiler *c)
     if (c != NULL) {
         tl_compiler_clear(c);
         tl_map_fini(&c->by_fn);
-        tl_map_fini(&c->refused);
         tl_free(c);
     }
 }
@@ -353,18 +88,88 @@ tl_compile_stats tl_compiler_stats(const tl_eval *ev)
                                 : (tl_compile_stats){0};
 }
 
+/* ---- entries ------------------------------------------------------------ */
+
+/* The k-th guard at this place; NULL: there are fewer. */
+static const tl_gguard *guard_at(const tl_entry *e, tl_span span, size_t k)
+{
+    const tl_graph *g = tl_program_graph(e->program);
+
+    for (size_t i = 0; i < g->guards.len; i++) {
+        const tl_gguard *guard = &g->guards.items[i];
+
+        if (guard->span.file == span.file &&
+            guard->span.start == span.start && guard->span.end == span.end &&
+            k-- == 0) {
+            return guard;
+        }
+    }
+    return NULL;
+}
+
+/* How many values do programs expect of the k-th number read there? */
+static size_t count_values(const tl_compiled *f, tl_span span, size_t k)
+{
+    int64_t seen[TL_MAX_ENTRIES + 1];
+    size_t n = 0;
+
+    for (const tl_entry *e = f->entries; e != NULL; e = e->next) {
+        const tl_gguard *guard = guard_at(e, span, k);
+        tl_value v = guard != NULL
+                         ? tl_guard_value(tl_program_graph(e->program), guard)
+                         : tl_empty();
+        int64_t bits = v.tag == TL_V_BOOL ? v.b : v.i;
+        size_t i = 0;
+
+        while (i < n && seen[i] != bits) {
+            i++;
+        }
+        if (v.tag != TL_V_EMPTY && i == n && n <= TL_MAX_ENTRIES) {
+            seen[n++] = bits;
+        }
+    }
+    return n;
+}
+
+/* W0603 where numbers are read that have had too many values. */
+static void warn_of_values(tl_eval *ev, const tl_compiled *f)
+{
+    const tl_graph *g = tl_program_graph(f->entries->program);
+
+    if (f->programs <= TL_MANY_VALUES || ev->compile == TL_COMPILE_EVERY) {
+        return;
+    }
+    for (size_t i = 0; i < g->guards.len; i++) {
+        tl_span span = g->guards.items[i].span;
+        size_t k = 0;
+
+        for (size_t j = 0; j < i; j++) {
+            tl_span other = g->guards.items[j].span;
+
+            k += other.file == span.file && other.start == span.start &&
+                 other.end == span.end;
+        }
+        if (span.file != 0 && count_values(f, span, k) > TL_MANY_VALUES) {
+            tl_warn(ev->diag, TL_W0603, span,
+                    "more than %d values of a number are read here: `%s` "
+                    "becomes a program for each", TL_MANY_VALUES,
+                    tl_code_title_of(f->fn));
+            tl_diag_help(ev->diag, "keep it a symbol (arithmetic, "
+                                   "comparisons, sizes), or pass a tensor");
+        }
+    }
+}
+
 /* Put a new entry in front; the oldest of too many goes. */
-static tl_status keep_entry(tl_eval *ev, tl_compiler *c, tl_entry *e)
+static void keep_entry(tl_eval *ev, tl_compiled *f, tl_entry *e)
 {
     tl_entry **at = &e->next;
     size_t n = 1;
 
-    e->next = tl_map_get(&c->by_fn, e->fn, NULL);
-    if (!tl_map_set(&c->by_fn, e->fn, e)) {
-        tl_entry_free(e);
-        return tl_fail_memory(ev->diag, "a program", sizeof(*e));
-    }
-    c->stats.programs++;
+    e->next = f->entries;
+    f->entries = e;
+    f->programs++;
+    ev->compiler->stats.programs++;
     while (*at != NULL && n < TL_MAX_ENTRIES) {
         at = &(*at)->next;
         n++;
@@ -373,87 +178,202 @@ static tl_status keep_entry(tl_eval *ev, tl_compiler *c, tl_entry *e)
         tl_entry_free(*at); /* the list ends here: it was the last */
         *at = NULL;
     }
-    return TL_OK;
+    warn_of_values(ev, f);
 }
 
-/* Refused: an error, or once a warning and interpreted from now on. */
-static tl_status refused(tl_eval *ev, tl_compiler *c, const tl_funcdef *fn,
-                         tl_status st)
+/* The text of why a new program is needed; NULL without memory. */
+static char *cause_of(tl_eval *ev, tl_compiled *f, const tl_ccall *call)
+{
+    tl_buf text;
+    char *out;
+
+    tl_buf_init(&text);
+    if (f->entries == NULL) {
+        tl_buf_puts(&text, "the first call");
+    } else {
+        tl_entry_cause(ev, f->entries, call, &text);
+    }
+    out = tl_strndup(tl_buf_str(&text), text.len);
+    tl_buf_fini(&text);
+    return out;
+}
+
+static tl_entry *find_entry(tl_eval *ev, tl_compiled *f, const tl_ccall *call)
+{
+    for (tl_entry *e = f->entries; e != NULL; e = e->next) {
+        if (!e->running && tl_entry_matches(ev, e, call) &&
+            tl_entry_fits(ev, e)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* ---- refusals ----------------------------------------------------------- */
+
+void tl_compiled_note(tl_eval *ev, tl_compiled *f)
 {
     const tl_diag_item *why = ev->diag->last;
 
-    if (why == NULL || why->code != TL_E0602 ||
-        !(ev->suppress_errors || fn->marks.fallback)) {
+    tl_free(f->why);
+    f->why = why != NULL ? tl_strndup(why->message, strlen(why->message))
+                         : NULL;
+    f->why_at = why != NULL && why->span.end > 0 ? why->span
+                                                 : f->fn->node->span;
+}
+
+/* It runs interpreted from now on, with one warning. */
+static void interpret_from_now_on(tl_eval *ev, tl_compiled *f)
+{
+    f->refused = true;
+    if (ev->compile != TL_COMPILE_EVERY) {
+        tl_warn(ev->diag, TL_W0601, f->why_at, "`%s` runs interpreted: %s",
+                tl_code_title_of(f->fn),
+                f->why != NULL ? f->why : "it cannot be compiled");
+    }
+}
+
+/* The newest diagnostic says why a trace was refused: it becomes an error of
+ * the function, or a warning. */
+static tl_status refused(tl_eval *ev, tl_compiled *f, tl_status st)
+{
+    tl_diag_item *why = ev->diag->last;
+    const char *text;
+
+    if (why == NULL || why->code != TL_E0602) {
         return st;
     }
-    tl_span span = why->span.end > 0 ? why->span : fn->node->span;
-    const char *text = why->message;
+    tl_compiled_note(ev, f);
+    if (ev->suppress_errors || f->fn->marks.fallback ||
+        ev->compile == TL_COMPILE_EVERY) {
+        (void)tl_diag_pop(ev->diag);
+        interpret_from_now_on(ev, f);
+        return TL_OK;
+    }
+    text = tl_arena_printf(&ev->diag->arena, "`%s` is @compile, but %s",
+                           tl_code_title_of(f->fn), why->message);
+    if (text != NULL) {
+        why->message = text;
+    }
+    tl_diag_note(ev->diag, "nothing was compiled");
+    return st;
+}
 
-    (void)tl_diag_pop(ev->diag);
-    tl_warn(ev->diag, TL_W0601, span, "`%s` runs interpreted: %s",
-            fn->name != NULL ? fn->name->text : "fn", text);
-    return tl_map_set(&c->refused, fn, (void *)fn)
-               ? TL_OK
-               : tl_fail_memory(ev->diag, "the compiler", sizeof(fn));
+void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call)
+{
+    tl_compiled *f = ev->compiler != NULL
+                         ? tl_map_get(&ev->compiler->by_fn, call->fn, NULL)
+                         : NULL;
+
+    if (f != NULL) {
+        interpret_from_now_on(ev, f);
+    }
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* The entry for a call, its inputs collected; NULL: it is interpreted. */
+static tl_status entry_for(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
+                           tl_entry **out, tl_ran *ran)
+{
+    char *cause;
+    tl_status st;
+
+    *out = find_entry(ev, f, call);
+    if (*out != NULL) {
+        return TL_OK;
+    }
+    f->traces++;
+    ev->compiler->stats.traces++;
+    tl_free(f->why);
+    f->why = NULL;
+    cause = cause_of(ev, f, call);
+    st = tl_entry_trace(ev, f, call, out);
+    if (st != TL_OK || *out == NULL) {
+        *ran = st == TL_OK && f->why != NULL ? TL_RAN_DOUBTFUL : TL_RAN_NOT;
+        tl_free(cause);
+        return st == TL_OK ? TL_OK : refused(ev, f, st);
+    }
+    (*out)->cause = cause;
+    keep_entry(ev, f, *out);
+    if (!tl_entry_matches(ev, *out, call) || !tl_entry_fits(ev, *out)) {
+        *out = NULL;
+    }
+    return TL_OK;
 }
 
 /* A program that fails has changed nothing: the interpreter runs the call
  * instead and reports the same error with its frames. */
-static tl_status failed_run(tl_eval *ev, tl_status st, bool *done)
+static tl_status failed_run(tl_eval *ev, tl_compiled *f, tl_status st,
+                            tl_ran *ran)
 {
     if (!tl_status_catchable(st)) {
         return st;
     }
+    tl_compiled_note(ev, f);
     (void)tl_diag_pop(ev->diag);
-    *done = false;
+    *ran = st == TL_ERR_MEMORY ? TL_RAN_NOT : TL_RAN_DOUBTFUL;
     return TL_OK;
 }
 
-static tl_status run(tl_eval *ev, tl_compiler *c, tl_entry *e, tl_value *out,
-                     bool *done)
+/* Calls that the interpreter has to run: tapes outside see what they do, and
+ * initialisers draw from counters of their own. */
+static bool must_interpret(const tl_eval *ev, const tl_compiled *f)
 {
-    bool ran = false;
-
-    c->stats.runs++;
-    e->running = true;
-    *done = true;
-    tl_status st = run_entry(ev, e, out, &ran);
-
-    e->running = false;
-    return st == TL_OK || ran ? st : failed_run(ev, st, done);
+    return (ev->rt->tape != NULL && ev->rt->no_grad == 0) ||
+           ev->grads != NULL || ev->rule != NULL || ev->constructing > 0 ||
+           ev->init_key.on || f->refused;
 }
 
-tl_status tl_compiled_call(tl_eval *ev, const tl_funcdef *fn,
-                           tl_namespace *ns, tl_fn *closure, tl_module *self,
-                           tl_args *args, tl_value *out, bool *done)
+tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call, tl_value *out,
+                           tl_ran *ran)
 {
-    tl_compiler *c;
+    bool succeeded = false;
+    tl_compiled *f;
     tl_entry *e;
 
-    *done = false;
-    TL_TRY(compiler_of(ev, &c));
-    if ((ev->rt->tape != NULL && ev->rt->no_grad == 0) || ev->grads != NULL ||
-        tl_map_get(&c->refused, fn, NULL) != NULL) {
+    *ran = TL_RAN_NOT;
+    TL_TRY(compiled_of(ev, call->fn, &f));
+    if (must_interpret(ev, f)) {
+        f->interpreted++;
         return TL_OK;
     }
-    for (e = tl_map_get(&c->by_fn, fn, NULL); e != NULL; e = e->next) {
-        if (!e->running && matches(ev, e, closure, self, args) &&
-            fits(ev, e)) {
-            return run(ev, c, e, out, done);
-        }
+    TL_TRY(entry_for(ev, f, call, &e, ran));
+    if (e == NULL) {
+        f->interpreted++;
+        return TL_OK;
     }
-    c->stats.traces++;
-    tl_status st = tl_entry_trace(ev, fn, ns, closure, self, args,
-                                  tl_map_get(&c->by_fn, fn, NULL), &e);
+    if (ev->explain && !e->told) {
+        TL_TRY(tl_entry_tell(ev, f, e));
+    }
+    f->runs++;
+    ev->compiler->stats.runs++;
+    *ran = TL_RAN;
+    tl_status st = tl_entry_run(ev, e, out, &succeeded);
 
-    if (st != TL_OK) {
-        return refused(ev, c, fn, st);
+    return st == TL_OK || succeeded ? st : failed_run(ev, f, st, ran);
+}
+
+tl_status tl_compiled_explain(tl_eval *ev, const tl_ccall *call, tl_buf *out)
+{
+    tl_ran ran = TL_RAN_NOT;
+    tl_compiled *f;
+    tl_entry *e = NULL;
+
+    TL_TRY(compiled_of(ev, call->fn, &f));
+    if (!f->refused) {
+        TL_TRY(entry_for(ev, f, call, &e, &ran));
     }
     if (e == NULL) {
+        tl_buf_printf(out, "`%s` runs interpreted: %s\n",
+                      tl_code_title_of(f->fn),
+                      f->why != NULL ? f->why : "it raises an error");
         return TL_OK;
     }
-    TL_TRY(keep_entry(ev, c, e));
-    return matches(ev, e, closure, self, args) && fits(ev, e)
-               ? run(ev, c, e, out, done)
-               : TL_OK;
+    tl_effect_arg arg = {ev, e};
+    tl_run run = tl_entry_inputs(e, &arg);
+    tl_status st = tl_program_explain(e->program, ev->rt, &run, out);
+
+    tl_entry_release(e);
+    return st;
 }

@@ -17,13 +17,41 @@ void tl_compiler_free(tl_compiler *c); /* NULL is allowed */
 /* Forget every program: the code that they belong to goes away. */
 void tl_compiler_clear(tl_compiler *c);
 
-/* Run a call of `fn` compiled.  *done is false, and nothing has happened, if
- * it is to be interpreted: an open tape sees it, or what runs will report an
- * error.  E0602 where it cannot be compiled. */
-TL_MUST_USE tl_status tl_compiled_call(tl_eval *ev, const tl_funcdef *fn,
-                                       tl_namespace *ns, tl_fn *closure,
-                                       tl_module *self, tl_args *args,
-                                       tl_value *out, bool *done);
+/* A call of code of the program. */
+typedef struct tl_ccall {
+    const tl_funcdef *fn;
+    tl_namespace *ns;
+    tl_fn *closure;  /* or NULL */
+    tl_module *self; /* or NULL */
+    tl_args *args;
+} tl_ccall;
+
+/* Do calls of this function run compiled? */
+static inline bool tl_is_compiled(const tl_eval *ev, const tl_funcdef *fn,
+                                  const tl_namespace *ns)
+{
+    return ev->compile == TL_COMPILE_MARKED
+               ? fn->marks.compile
+               : ev->compile == TL_COMPILE_EVERY && !ns->library &&
+                     fn->body != NULL &&
+                     (fn->kind == TL_FUNC_FN || fn->kind == TL_FUNC_METHOD ||
+                      fn->kind == TL_FUNC_LAMBDA);
+}
+
+typedef enum tl_ran {
+    TL_RAN_NOT,     /* nothing has happened: the interpreter has its turn */
+    TL_RAN,         /* done */
+    TL_RAN_DOUBTFUL /* as NOT, because of an error that the interpreter has
+                       to meet too: else tl_compiled_doubt */
+} tl_ran;
+
+/* Run a call compiled.  E0602 where it cannot be compiled. */
+TL_MUST_USE tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call,
+                                       tl_value *out, tl_ran *ran);
+
+/* The interpreter has run a doubtful call without an error: W0601, and the
+ * function is interpreted from now on. */
+void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call);
 
 /* What happened so far, for tests and --explain. */
 typedef struct tl_compile_stats {
@@ -33,5 +61,15 @@ typedef struct tl_compile_stats {
 } tl_compile_stats;
 
 tl_compile_stats tl_compiler_stats(const tl_eval *ev);
+
+/* ---- telling (compile_explain.c) ---------------------------------------- */
+
+/* Append what was compiled, function by function: programs with their causes,
+ * kernels, memory. */
+void tl_compiler_explain(const tl_eval *ev, tl_buf *out);
+
+/* Append the program that a call would run, made if need be; nothing runs. */
+TL_MUST_USE tl_status tl_compiled_explain(tl_eval *ev, const tl_ccall *call,
+                                          tl_buf *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include "interp/trace.h"
 
 #define TL_MAX_ENTRIES 16 /* of a function; the oldest makes room */
+#define TL_MANY_VALUES 8  /* of a number at one place: more draw W0603 */
 
 /* A cell as its program knows it. */
 typedef struct tl_ecell {
@@ -13,7 +14,8 @@ typedef struct tl_ecell {
     size_t first, len; /* its steps */
     bool read, written;
     tl_value last;    /* what it held when it was last matched, uncounted: an
-                         address to compare with */
+                         address to compare with, */
+    uint64_t version; /* of the cell at that time */
     tl_value pattern; /* what is stored: nodes are numbers of outputs + 1 */
     tl_value next;    /* while a run takes effect: what will be stored */
     size_t leaf;      /* its first one in `leaves` */
@@ -26,7 +28,7 @@ typedef struct tl_entry {
     const tl_funcdef *fn;
     size_t npos, nkw;
     const tl_sym **names; /* of keyword arguments */
-    bool no_grad;
+    bool no_grad, f32_as_f64;
     tl_steps steps;
     TL_GARRAY(tl_root) roots;
     TL_GARRAY(tl_input) inputs;
@@ -53,6 +55,8 @@ typedef struct tl_entry {
     tl_gscalar *result_scalars;
     size_t nresults;
     bool running;        /* a call inside the call is interpreted */
+    char *cause;         /* why it was made; owned */
+    bool told;           /* its plan stands in the log */
 } tl_entry;
 
 /* A host scalar of a program as a value. */
@@ -73,19 +77,76 @@ tl_status tl_entry_effect(void *arg, uint32_t key, uint32_t n,
                           tl_tensor *const *tensors,
                           const tl_gscalar *scalars);
 
+/* A function that was called compiled. */
+typedef struct tl_compiled {
+    const tl_funcdef *fn;
+    struct tl_compiled *next; /* in the order of first calls */
+    tl_entry *entries;        /* the newest first */
+    bool refused;             /* it runs interpreted */
+    char *why;                /* why the last trace has failed; owned */
+    tl_span why_at;
+    size_t traces, programs, runs, interpreted;
+    tl_buf log; /* --explain: its programs, as they were made */
+} tl_compiled;
+
 struct tl_compiler {
-    tl_map by_fn; /* tl_funcdef * -> first tl_entry */
-    tl_map refused; /* tl_funcdef * that run interpreted after a warning */
+    tl_map by_fn; /* tl_funcdef * -> tl_compiled */
+    tl_compiled *first, *last;
     tl_compile_stats stats;
 };
 
+/* The name of a function, for messages. */
+static inline const char *tl_code_title_of(const tl_funcdef *fn)
+{
+    return fn->name != NULL ? fn->name->text : "fn";
+}
+
+/* Note why a function cannot be compiled; the newest diagnostic says it. */
+void tl_compiled_note(tl_eval *ev, tl_compiled *f);
+
 void tl_entry_free(tl_entry *e); /* NULL is allowed */
 
-/* Trace the call.  *out is NULL when the call is to be interpreted. */
-TL_MUST_USE tl_status tl_entry_trace(tl_eval *ev, const tl_funcdef *fn,
-                                     tl_namespace *ns, tl_fn *closure,
-                                     tl_module *self, const tl_args *args,
-                                     const tl_entry *earlier,
-                                     tl_entry **out);
+/* Trace the call.  *out is NULL when the call is to be interpreted: f->why
+ * says why, or is NULL where the function raises. */
+TL_MUST_USE tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f,
+                                     const tl_ccall *call, tl_entry **out);
+
+/* ---- telling (compile_explain.c) ---------------------------------------- */
+
+/* Put an entry, its inputs collected, into the function's log.  After a
+ * failure they are released. */
+TL_MUST_USE tl_status tl_entry_tell(tl_eval *ev, tl_compiled *f, tl_entry *e);
+
+/* ---- matching (compiled_match.c) ---------------------------------------- */
+
+/* Does the call fit, all but the guards?  Its values go to e->leaves. */
+bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call);
+
+/* Append by what the call differs from the entry. */
+void tl_entry_cause(tl_eval *ev, tl_entry *e, const tl_ccall *call,
+                    tl_buf *out);
+
+/* The number that a guard wants: what it compares a number with, else what it
+ * expects.  EMPTY of a guard that a pass has settled. */
+tl_value tl_guard_value(const tl_graph *g, const tl_gguard *guard);
+
+/* ---- runs (compiled_run.c) ---------------------------------------------- */
+
+/* Collect the inputs of an entry that matches. */
+TL_MUST_USE tl_status tl_entry_gather(tl_eval *ev, tl_entry *e);
+
+/* The same; if its guards do not hold nothing is collected. */
+bool tl_entry_fits(tl_eval *ev, tl_entry *e);
+
+/* What the program gets; inputs have been collected. */
+tl_run tl_entry_inputs(tl_entry *e, tl_effect_arg *arg);
+
+/* Run it with these inputs, which are released.  *ran: it has succeeded, and
+ * changed what it changes. */
+TL_MUST_USE tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out,
+                                   bool *ran);
+
+/* Release inputs and outputs. */
+void tl_entry_release(tl_entry *e);
 
 #endif

@@ -33,6 +33,7 @@ struct tl_namespace {
     tl_unit **units; /* parsed texts: code of its functions */
     size_t nunits;
     bool loading;   /* its top level is running: an import now is a cycle */
+    bool library;   /* a file of the library */
     tl_namespace *next; /* all of a context, which owns them */
 };
 
@@ -69,6 +70,14 @@ typedef struct tl_eval_options {
     const char *test_filter;
 } tl_eval_options;
 
+/* Which functions run compiled. */
+typedef enum tl_compile_what {
+    TL_COMPILE_MARKED, /* @compile */
+    TL_COMPILE_OFF,
+    TL_COMPILE_EVERY /* all of the program itself, for tests: as if marked
+                        @compile(fallback=true), without warnings */
+} tl_compile_what;
+
 struct tl_eval {
     tl_rt *rt;
     tl_diag *diag; /* == rt->diag */
@@ -91,8 +100,11 @@ struct tl_eval {
         uint64_t seed, key;
         uint32_t sub;
     } init_key;
-    bool compile_off;     /* --compile=off */
+    tl_compile_what compile; /* which functions run compiled */
     bool suppress_errors; /* what cannot be compiled runs interpreted */
+    bool explain;         /* keep the plans of programs as text */
+    bool dry_run;         /* programs are made, not run */
+    bool verify;          /* both engines run, and are compared */
     struct tl_compiler *compiler; /* owned; NULL until used */
     bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
     char *stack_limit; /* lowest address that evaluation may reach */

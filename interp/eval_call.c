@@ -7,6 +7,7 @@
 #include "interp/shape.h"
 #include "interp/eval_impl.h"
 #include "interp/record.h"
+#include "interp/trace.h"
 #include "runtime/base/mem.h"
 
 /* The arguments of a call while they are evaluated: arrays of `cap`, first
@@ -432,35 +433,57 @@ static tl_status run_marked(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
     return st;
 }
 
-tl_status tl_call_code(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
-                       tl_fn *closure, tl_module *self, tl_args *args,
-                       tl_value *out)
+/* Bind the arguments and run the code in this domain. */
+static tl_status run_code(tl_eval *ev, const tl_ccall *c, tl_value *out)
 {
     tl_frame frame;
 
-    if (ev->domain->has_data && ev->no_check == 0) {
-        bool done = false;
+    TL_TRY(tl_frame_push(ev, &frame, c->fn, c->ns, c->closure, c->self,
+                         c->args->span));
+    tl_status st = tl_bind_args(ev, c->args);
 
-        if (fn->marks.compile && !ev->compile_off) {
-            TL_TRY(tl_compiled_call(ev, fn, ns, closure, self, args, out,
-                                    &done));
-        }
-        if (done) {
-            return TL_OK;
-        }
-        TL_TRY(tl_shape_check_call(ev, fn, ns, closure, self, args));
+    if (st == TL_OK && c->fn->marks.nstatic > 0 && tl_is_tracing(ev)) {
+        st = tl_trace_static(ev, c->fn);
     }
-    TL_TRY(tl_frame_push(ev, &frame, fn, ns, closure, self, args->span));
-    tl_status st = tl_bind_args(ev, args);
-
     if (st == TL_OK) {
-        st = run_marked(ev, fn, out);
+        st = run_marked(ev, c->fn, out);
         if (st != TL_OK) {
             tl_note_frame(ev, &frame);
         }
     }
     tl_frame_pop(ev, &frame);
     return st;
+}
+
+static tl_status call_compiled(tl_eval *ev, const tl_ccall *c, tl_value *out)
+{
+    tl_ran ran;
+
+    TL_TRY(tl_compiled_call(ev, c, out, &ran));
+    if (ran == TL_RAN) {
+        return TL_OK;
+    }
+    TL_TRY(tl_shape_check_call(ev, c->fn, c->ns, c->closure, c->self,
+                               c->args));
+    TL_TRY(run_code(ev, c, out));
+    if (ran == TL_RAN_DOUBTFUL) {
+        tl_compiled_doubt(ev, c);
+    }
+    return TL_OK;
+}
+
+tl_status tl_call_code(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,
+                       tl_fn *closure, tl_module *self, tl_args *args,
+                       tl_value *out)
+{
+    if (ev->domain->has_data && ev->no_check == 0) {
+        if (tl_is_compiled(ev, fn, ns)) {
+            return call_compiled(
+                ev, &(tl_ccall){fn, ns, closure, self, args}, out);
+        }
+        TL_TRY(tl_shape_check_call(ev, fn, ns, closure, self, args));
+    }
+    return run_code(ev, &(tl_ccall){fn, ns, closure, self, args}, out);
 }
 
 /* ---- function values --------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
-#include "interp/sym.h"
+#include "interp/trace.h"
 #include "runtime/base/mem.h"
 
 static tl_status unset(tl_eval *ev, const tl_ast_name *n)
@@ -687,6 +687,19 @@ static tl_status eval_as(tl_eval *ev, const tl_ast_as *n, tl_value *out)
     return TL_OK;
 }
 
+/* A trace decides nothing by what it does not know: `st` with *out is what
+ * one of the kinds gave that can be UNKNOWN though its parts are not. */
+static tl_status known_in_trace(tl_eval *ev, const tl_ast *e, tl_status st,
+                                tl_value *out)
+{
+    if (st == TL_OK && out->tag == TL_V_UNKNOWN && tl_is_tracing(ev)) {
+        *out = tl_empty();
+        st = tl_trace_refuse(ev, "what this gives depends on data");
+        tl_diag_at(ev->diag, e->span);
+    }
+    return st;
+}
+
 /* dispatch over the kinds of expressions */
 tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e, tl_value *out)
 {
@@ -714,21 +727,26 @@ tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e, tl_value *out)
     case TL_AST_BINARY:
         return eval_binary(ev, TL_AST(binary, e), out);
     case TL_AST_CALL:
-        return tl_eval_call_node(ev, TL_AST(call, e), out);
+        return known_in_trace(
+            ev, e, tl_eval_call_node(ev, TL_AST(call, e), out), out);
     case TL_AST_ATTR:
         return eval_attr_node(ev, TL_AST(attr, e), out);
     case TL_AST_INDEX:
-        return eval_index_node(ev, TL_AST(index, e), out);
+        return known_in_trace(
+            ev, e, eval_index_node(ev, TL_AST(index, e), out), out);
     case TL_AST_SLICE:
         return eval_slice(ev, TL_AST(slice, e), out);
     case TL_AST_UNARY:
         return eval_unary(ev, TL_AST(unary, e), out);
     case TL_AST_LOGIC:
-        return eval_logic(ev, TL_AST(logic, e), out);
+        return known_in_trace(
+            ev, e, eval_logic(ev, TL_AST(logic, e), out), out);
     case TL_AST_COMPARE:
-        return eval_compare(ev, TL_AST(compare, e), out);
+        return known_in_trace(
+            ev, e, eval_compare(ev, TL_AST(compare, e), out), out);
     case TL_AST_COND:
-        return eval_cond(ev, TL_AST(cond, e), out);
+        return known_in_trace(
+            ev, e, eval_cond(ev, TL_AST(cond, e), out), out);
     case TL_AST_PIPE:
         return eval_pipe(ev, TL_AST(pipe, e), out);
     case TL_AST_FSTRING:
@@ -740,8 +758,11 @@ tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e, tl_value *out)
     case TL_AST_DICT:
         return eval_dict(ev, TL_AST(dict, e), out);
     case TL_AST_LIST_COMP:
-        return eval_comp(ev, &TL_AST(list_comp, e)->clauses, NULL,
-                         TL_AST(list_comp, e)->value, out);
+        return known_in_trace(
+            ev, e,
+            eval_comp(ev, &TL_AST(list_comp, e)->clauses, NULL,
+                      TL_AST(list_comp, e)->value, out),
+            out);
     case TL_AST_DICT_COMP:
         return eval_comp(ev, &TL_AST(dict_comp, e)->clauses,
                          TL_AST(dict_comp, e)->key,

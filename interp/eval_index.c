@@ -488,8 +488,7 @@ static tl_status host_index(tl_eval *ev, tl_value v, tl_value *subs, size_t n,
     return tl_container_index(v, subs[0], out, ev->diag);
 }
 
-/* Is a part of a host index UNKNOWN, or a value without data? */
-static bool host_unknown(const tl_value *subs, size_t n)
+static bool parts_unknown(const tl_value *subs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (subs[i].tag == TL_V_UNKNOWN || subs[i].tag == TL_V_NODE ||
@@ -498,6 +497,21 @@ static bool host_unknown(const tl_value *subs, size_t n)
         }
     }
     return false;
+}
+
+/* Is a part of a host index UNKNOWN, or a value without data?  A trace reads
+ * symbols, and a tensor is no index: host_index says so. */
+static tl_status host_unknown(tl_eval *ev, tl_value *subs, size_t n,
+                              bool *unknown)
+{
+    if (tl_is_tracing(ev)) {
+        for (size_t i = 0; i < n; i++) {
+            TL_TRY(tl_sym_read_deep(ev, &subs[i]));
+        }
+        return TL_OK;
+    }
+    *unknown = parts_unknown(subs, n);
+    return TL_OK;
 }
 
 tl_status tl_eval_index_take(tl_eval *ev, tl_value v, tl_value *subs,
@@ -514,8 +528,10 @@ tl_status tl_eval_index_take(tl_eval *ev, tl_value v, tl_value *subs,
             return st;
         }
     } else if (!unknown) {
-        unknown = host_unknown(subs, n);
-        st = unknown ? TL_OK : host_index(ev, v, subs, n, out);
+        st = host_unknown(ev, subs, n, &unknown);
+        if (st == TL_OK && !unknown) {
+            st = host_index(ev, v, subs, n, out);
+        }
     }
     if (st == TL_OK && unknown) {
         *out = tl_unknown();
@@ -741,12 +757,19 @@ tl_status tl_eval_index_put_take(tl_eval *ev, tl_value v, tl_value *subs,
             tl_unref(v);
             tl_unref(x);
         }
-    } else if (unknown || host_unknown(subs, n)) {
-        tl_unref(v);
-        tl_unref(x);
-        *out = tl_unknown();
     } else {
-        st = host_put(ev, v, subs, n, x, out);
+        if (!unknown) {
+            st = host_unknown(ev, subs, n, &unknown);
+        }
+        if (st == TL_OK && !unknown) {
+            st = host_put(ev, v, subs, n, x, out);
+        } else {
+            tl_unref(v);
+            tl_unref(x);
+        }
+        if (st == TL_OK && unknown) {
+            *out = tl_unknown();
+        }
     }
     tl_unref_all(subs, n);
     return st;

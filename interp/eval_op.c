@@ -15,7 +15,7 @@
 
 void tl_type_note_take(tl_type_note *note, tl_value v)
 {
-    note->tag = v.tag;
+    note->tag = v.tag == TL_V_SYM ? v.sym->hint.tag : v.tag;
     note->name = NULL;
     note->rank = -1; /* of a tensor alone */
     if (v.tag == TL_V_TENSOR) {

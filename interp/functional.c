@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
+#include "interp/trace.h"
 
 #define MAX_ARGS TL_INLINE_ARGS
 
@@ -606,6 +607,12 @@ tl_status tl_bi_seed(tl_eval *ev, const tl_builtin *self, tl_value *args,
     if (args[0].i < 0) {
         return tl_fail(ev->diag, TL_E0514, "seed must be 0..2^64-1, got %lld",
                        (long long)args[0].i);
+    }
+    if (tl_is_tracing(ev)) {
+        tl_status st = tl_trace_refuse(ev, "it sets the seed");
+
+        tl_diag_help(ev->diag, "call `seed` before the compiled function");
+        return st;
     }
     if (ev->domain->has_data) {
         tl_rt_seed(ev->rt, (uint64_t)args[0].i);

@@ -84,6 +84,8 @@ tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out)
         *out = (tl_gval)known;
         return TL_OK;
     }
+    TL_TRY(TL_VEC_PUSH(&tr->kept, v, ev->diag));
+    tl_ref(v);
     TL_TRY(pin(ev, v, out));
     return tl_map_set(&tr->by_tensor, v.tensor, (void *)(uintptr_t)*out)
                ? TL_OK
@@ -159,11 +161,35 @@ static tl_status apply(tl_eval *ev, tl_op op, const tl_value *in, int nin,
     return st;
 }
 
+/* Sizes of results are known before a run: refuse what has others. */
+static tl_status check_sizes(tl_eval *ev, tl_op op, const tl_attrs *at)
+{
+    if (op != TL_OP_unique &&
+        (op != TL_OP_nonzero || (at != NULL && at->ndims > 0))) {
+        return TL_OK;
+    }
+    tl_status st = tl_trace_refuse(ev, "the size of what this gives depends "
+                                       "on data");
+
+    if (op == TL_OP_unique) {
+        tl_diag_help(ev->diag, "call `unique` outside of the compiled "
+                               "function");
+    } else {
+        tl_diag_help(ev->diag, "`where(mask, x, 0)` keeps the size; "
+                               "`nonzero(mask, size=n)` has a fixed one");
+    }
+    return st;
+}
+
 static tl_status graph_apply(tl_eval *ev, tl_op op, tl_value *in, int nin,
                              const tl_attrs *at, tl_value *out)
 {
     tl_value made[TL_MAX_OUTPUTS];
-    tl_status st = apply(ev, op, in, nin, at, made);
+    tl_status st = check_sizes(ev, op, at);
+
+    if (st == TL_OK) {
+        st = apply(ev, op, in, nin, at, made);
+    }
 
     tl_unref_all(in, (size_t)nin); /* `out` may be `in` */
     for (int i = 0; i < nin; i++) {
@@ -194,8 +220,11 @@ static tl_status graph_effect(tl_eval *ev, tl_host_effect what, bool *perform)
         *perform = true;
         return TL_OK;
     case TL_HOST_IO:
-        return tl_trace_refuse(ev, "it reads or writes files, or asks for "
-                                   "the time");
+        tl_trace_refuse(ev, "it reads or writes files, or asks for the "
+                            "time");
+        tl_diag_help(ev->diag, "return what is to be written and do it "
+                               "outside, or use `print`");
+        return TL_ERR_REJECTED;
     case TL_HOST_RAISE: /* so would the run: it will say it */
         break;
     }
@@ -217,6 +246,26 @@ static void graph_saw_mode(tl_eval *ev, tl_module *module)
     if (TL_VEC_PUSH(&tr->modes, mode, ev->diag) != TL_OK) {
         tr->gave_up = true; /* the run will be interpreted */
     }
+}
+
+tl_status tl_trace_static(tl_eval *ev, const tl_funcdef *fn)
+{
+    tl_frame *f = ev->frame;
+
+    if (fn != tl_trace_of(ev)->fn) {
+        return TL_OK; /* marks of what it calls mean nothing */
+    }
+    for (uint32_t i = 0; i < fn->nslots; i++) {
+        bool named = false;
+
+        for (uint32_t k = 0; k < fn->marks.nstatic && !named; k++) {
+            named = fn->slot_names[i] == fn->marks.static_[k];
+        }
+        if (named) {
+            TL_TRY(tl_sym_read_deep(ev, &f->slots[i]));
+        }
+    }
+    return TL_OK;
 }
 
 /* ---- what is outside ---------------------------------------------------- */
@@ -443,6 +492,8 @@ static tl_status graph_try(tl_eval *ev, const tl_ast *node, tl_flow *flow)
     (void)flow;
     tl_trace_refuse(ev, "`try` cannot be compiled");
     tl_diag_at(ev->diag, node->span);
+    tl_diag_help(ev->diag, "put the `try` around the call of the compiled "
+                           "function");
     return TL_ERR_REJECTED;
 }
 

@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/stdlib.h"
+#include "interp/trace.h"
 #include "lang/habits.h"
 #include "runtime/io/file.h"
 
@@ -189,6 +190,9 @@ static tl_status load(tl_eval *ev, const char *dotted, const tl_sym *key,
         st = tl_namespace_new(out, ev, dot != NULL ? dot + 1 : dotted,
                               tl_buf_str(&f->path));
     }
+    if (st == TL_OK) {
+        (*out)->library = f->text != NULL;
+    }
     if (st == TL_OK && !tl_map_set(&ev->imports, key, *out)) {
         st = tl_fail_memory(ev->diag, "an import", 0);
     }
@@ -300,8 +304,22 @@ static tl_status import_path(tl_eval *ev, const tl_path *path, tl_span span,
     return st;
 }
 
+/* A compiled function reads no files, and what is imported runs once. */
+static tl_status refuse_traced(tl_eval *ev, tl_span span)
+{
+    if (!tl_is_tracing(ev)) {
+        return TL_OK;
+    }
+    tl_status st = tl_trace_refuse(ev, "it imports a file");
+
+    tl_diag_at(ev->diag, span);
+    tl_diag_help(ev->diag, "import it at the top of the file");
+    return st;
+}
+
 tl_status tl_eval_import(tl_eval *ev, const tl_ast_import *n)
 {
+    TL_TRY(refuse_traced(ev, n->base.span));
     for (uint32_t i = 0; i < n->names.len; i++) {
         const tl_ast_import_name *p = TL_AST(import_name, n->names.items[i]);
         tl_namespace *ns = NULL;
@@ -318,6 +336,7 @@ tl_status tl_eval_from(tl_eval *ev, const tl_ast_from *n)
 {
     tl_namespace *ns = NULL;
 
+    TL_TRY(refuse_traced(ev, n->base.span));
     TL_TRY(import_path(ev, &n->path, n->base.span, &ns));
     for (uint32_t i = 0; i < n->names.len; i++) {
         const tl_ast_from_name *p = TL_AST(from_name, n->names.items[i]);

@@ -84,6 +84,7 @@ struct tl_cell {
     tl_value init; /* function (shape, dtype) -> tensor, or EMPTY */
     uint64_t key;  /* of the initialiser's draws: from ordinal and path */
     uint64_t key_seed;
+    uint64_t version; /* stores so far: a new value may have an old address */
     int watchers; /* open grad blocks that have it as a target */
     tl_str *name; /* path when made, for messages */
 };

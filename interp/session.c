@@ -46,8 +46,15 @@ tl_status tl_session_start(tl_session *s)
     TL_TRY(tl_eval_init(&s->ev, &s->rt, &s->lang, &s->eval_options));
     s->ev.write = write_output;
     s->ev.write_arg = s;
-    s->ev.compile_off =
-        o->compile != NULL && strcmp(o->compile, "off") == 0;
+    if (o->compile != NULL) {
+        s->ev.compile = strcmp(o->compile, "off") == 0     ? TL_COMPILE_OFF
+                        : strcmp(o->compile, "every") == 0 ? TL_COMPILE_EVERY
+                                                           : s->ev.compile;
+    }
+    s->ev.suppress_errors = o->suppress_errors;
+    s->ev.explain = o->explain;
+    s->ev.dry_run = o->dry_run;
+    s->ev.verify = o->verify;
     return TL_OK;
 }
 

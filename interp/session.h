@@ -7,6 +7,7 @@
 /* Values of options.def; fields of flags that were not given are zero. */
 typedef struct tl_options {
     bool help, version, quiet, deterministic, no_banner, no_history, list;
+    bool suppress_errors, explain, dry_run, verify;
     const char *expr, *device, *compile, *format, *color, *match;
     int64_t seed, threads, memory_limit;
 } tl_options;

@@ -136,7 +136,10 @@ typedef struct tl_trace {
     tl_map by_slot;   /* &ns->slots[i] -> root number + 1 */
     tl_map by_cell;   /* tl_cell * -> number + 1 */
     tl_map by_tensor; /* tl_tensor * -> value number, of pins */
+    TL_GARRAY(tl_value) kept; /* keys of by_tensor, counted: no other tensor
+                                 takes their address */
     const tl_args *args; /* of the traced call */
+    const tl_funcdef *fn; /* that is traced */
     const struct tl_entry *earlier; /* programs of the function */
     tl_prior prior;
     bool symbols; /* numbers that are lifted now are symbols at once */
@@ -164,6 +167,11 @@ void tl_steps_fini(tl_steps *steps);
  * on.  Nothing is reported. */
 bool tl_lift_matches(const tl_steps *steps, size_t *at, tl_value v,
                      tl_leaf_value *leaves, size_t *n);
+
+/* Append what is different in `v`, which does not match the steps from
+ * `first` on: "f32[3], was f32[2]".  `leaves` is scratch. */
+void tl_lift_mismatch(const tl_steps *steps, size_t first, tl_value v,
+                      tl_leaf_value *leaves, tl_buf *out);
 
 /* The steps that an earlier program of the function has for a root or a
  * cell. */
@@ -212,6 +220,10 @@ TL_MUST_USE tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done);
 
 /* An assertion on a host bool of the graph. */
 TL_MUST_USE tl_status tl_trace_holds(tl_eval *ev, tl_gval condition);
+
+/* Read what `@compile(static=[...])` names, in the frame of the function that
+ * is traced. */
+TL_MUST_USE tl_status tl_trace_static(tl_eval *ev, const tl_funcdef *fn);
 
 /* Refuse to compile: E0602 with this reason. */
 tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "interp/sym.h"
-#include "interp/domain.h"
+#include "interp/trace.h"
 #include "runtime/base/mem.h"
 
 /* ---- flags ------------------------------------------------------------- */
@@ -539,6 +538,19 @@ static tl_status norm_not_finite(tl_eval *ev, const tl_tree *tree,
     return tl_fail(ev->diag, TL_E0509, "the gradient norm is %s", text);
 }
 
+/* The run of a compiled function stops where the norm is not finite. */
+static tl_status assert_finite(tl_eval *ev, tl_value norm)
+{
+    tl_value in = tl_ref(norm), finite;
+    bool done;
+
+    TL_TRY(tl_eval_op(ev, TL_OP_isfinite, &in, 1, NULL, &finite));
+    tl_status st = tl_trace_assert(ev, finite, &done);
+
+    tl_unref(finite);
+    return st;
+}
+
 /* min(1, max / (norm + 1e-6)) where the norm is not known yet; 1 where the
  * flag is false.  Eats `norm`. */
 static tl_status coefficient_take(tl_eval *ev, tl_value norm, double max,
@@ -575,6 +587,13 @@ static tl_status clip_tree(tl_eval *ev, tl_value tree, double max,
         return TL_OK;
     }
     TL_TRY(norm_f64(ev, t, &norm, &dtype));
+    if (tl_is_tracing(ev) && t->finite.tag == TL_V_EMPTY) {
+        st = assert_finite(ev, norm);
+        if (st != TL_OK) {
+            tl_unref(norm);
+            return st;
+        }
+    }
     if (!ev->domain->has_data) {
         TL_TRY(coefficient_take(ev, norm, max, t->finite, dtype, &c));
         return tl_tree_binary_take(ev, TL_OP_MUL, tl_ref(tree), c, out);

@@ -1,0 +1,223 @@
+/* compiled_run.c - runs of programs: inputs, effects, what they change.
+ *
+ * A run that fails has changed nothing; the caller lets the interpreter
+ * repeat it.  What a run prints is kept until it has succeeded. */
+#include "interp/compiled_impl.h"
+#include "runtime/base/mem.h"
+
+/* ---- a run -------------------------------------------------------------- */
+
+/* May the program write into what the cell holds, if nothing else refers to
+ * the tensor?  Those of a tree are seen by whoever else has the tree. */
+static bool may_donate(const tl_ecell *c)
+{
+    tl_value v = c->cell->value;
+
+    return c->written && (v.tag != TL_V_TREE || tl_unshared(v));
+}
+
+tl_status tl_entry_gather(tl_eval *ev, tl_entry *e)
+{
+    for (size_t i = 0; i < e->inputs.len; i++) {
+        const tl_input *in = &e->inputs.items[i];
+        const tl_leaf_value *leaf = NULL;
+        tl_tensor *t = NULL;
+
+        switch (in->kind) {
+        case TL_IN_SEED:
+            e->scalars[i].i = (int64_t)ev->rt->seed;
+            continue;
+        case TL_IN_DRAWS:
+            e->scalars[i].i = (int64_t)ev->rt->draws;
+            continue;
+        case TL_IN_PIN:
+            t = e->pins[in->index].tensor;
+            break;
+        case TL_IN_LEAF:
+            leaf = &e->leaves[in->index];
+            break;
+        case TL_IN_CELL:
+            leaf = &e->leaves[e->cells[in->index].leaf + in->leaf];
+            e->donate[i] = may_donate(&e->cells[in->index]);
+            break;
+        }
+        if (leaf != NULL) {
+            t = leaf->tensor;
+            e->scalars[i] = leaf->scalar;
+        }
+        e->tensors[i] = t;
+        if (in->layout != 0) {
+            TL_TRY(tl_layout_base(ev->rt, t, in->layout, &e->owned[i]));
+            e->tensors[i] = e->owned[i];
+        }
+    }
+    return TL_OK;
+}
+
+void tl_entry_release(tl_entry *e)
+{
+    for (size_t i = 0; i < e->inputs.len; i++) {
+        tl_tensor_unref(e->owned[i]);
+        e->owned[i] = NULL;
+    }
+    for (size_t i = 0; i < e->nresults; i++) {
+        tl_tensor_unref(e->results[i]);
+        e->results[i] = NULL;
+    }
+}
+
+/* An output in place of a node of a pattern. */
+static tl_status result_of(void *arg, tl_value node, tl_value *out)
+{
+    tl_entry *e = arg;
+
+    if (node.tag == TL_V_SYM) {
+        *out = tl_scalar_value(e->result_scalars[node.sym->id - 1],
+                               node.sym->hint.tag);
+        return TL_OK;
+    }
+    *out = tl_tensor_value_take(
+        tl_tensor_ref(e->results[node.node->id - 1]));
+    return TL_OK;
+}
+
+/* A tree whose tensors the program has updated in place is what it was. */
+static bool is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
+{
+    if (now.tag != TL_V_TREE || pattern.tag != TL_V_TREE ||
+        now.tree->shape != pattern.tree->shape ||
+        now.tree->finite.tag != TL_V_EMPTY ||
+        pattern.tree->finite.tag != TL_V_EMPTY) {
+        return false;
+    }
+    for (size_t i = 0; i < now.tree->shape->len; i++) {
+        tl_value p = pattern.tree->items[i];
+
+        if (p.tag != TL_V_NODE ||
+            now.tree->items[i].tensor != e->results[p.node->id - 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the cell will hold: EMPTY if it has been written in place. */
+static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
+{
+    tl_value now = c->cell->value;
+
+    if (c->pattern.tag == TL_V_NODE && now.tag == TL_V_TENSOR &&
+        now.tensor == e->results[c->pattern.node->id - 1]) {
+        return TL_OK;
+    }
+    return is_unchanged(e, c->pattern, now)
+               ? TL_OK
+               : tl_lift_back(ev, c->pattern, result_of, e, &c->next);
+}
+
+static tl_status store_cell(tl_eval *ev, tl_ecell *c)
+{
+    tl_value v = c->next;
+
+    c->next = tl_empty();
+    if (v.tag == TL_V_EMPTY) {
+        return TL_OK;
+    }
+    if (c->cell->hold == TL_HOLD_TENSOR && !c->cell->has_type) {
+        return tl_cell_write_take(ev, c->cell, v); /* adopts its type */
+    }
+    tl_cell_store_take(c->cell, v);
+    return TL_OK;
+}
+
+tl_run tl_entry_inputs(tl_entry *e, tl_effect_arg *arg)
+{
+    return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
+                    .donate = e->donate, .effect = tl_entry_effect,
+                    .arg = arg, .out_tensors = e->results,
+                    .out_scalars = e->result_scalars};
+}
+
+bool tl_entry_fits(tl_eval *ev, tl_entry *e)
+{
+    tl_run run = tl_entry_inputs(e, NULL);
+    tl_status st = tl_entry_gather(ev, e);
+
+    if (st != TL_OK) {
+        (void)tl_diag_pop(ev->diag);
+    }
+    if (st != TL_OK || !tl_program_fits(e->program, &run)) {
+        tl_entry_release(e);
+        return false;
+    }
+    return true;
+}
+
+/* What a run has computed takes effect: all new values are made before the
+ * first cell is written. */
+static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
+{
+    tl_value result = tl_empty();
+    tl_status st = tl_lift_back(ev, e->result, result_of, e, &result);
+
+    for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
+        if (e->cells[i].written) {
+            st = new_value(ev, e, &e->cells[i]);
+        }
+    }
+    if (st != TL_OK) {
+        for (size_t i = 0; i < e->ncells; i++) {
+            tl_drop(&e->cells[i].next);
+        }
+        return st;
+    }
+    ev->rt->draws = e->draws_out > 0
+                        ? (uint64_t)e->result_scalars[e->draws_out - 1].i
+                        : ev->rt->draws + e->draws;
+    for (size_t i = 0; i < e->ncells; i++) {
+        tl_status stored = store_cell(ev, &e->cells[i]);
+
+        st = st == TL_OK ? stored : st;
+    }
+    if (st == TL_OK && e->printed.len > 0) {
+        st = tl_eval_write(ev, tl_buf_str(&e->printed), e->printed.len);
+    }
+    if (st != TL_OK) {
+        tl_unref(result);
+        return st;
+    }
+    *out = result;
+    return TL_OK;
+}
+
+/* Do not run it: the results are zeros, and no cell is written. */
+static tl_status run_dry(tl_eval *ev, tl_entry *e, const tl_run *run,
+                         tl_value *out)
+{
+    TL_TRY(tl_program_zeros(e->program, ev->rt, run));
+    return tl_lift_back(ev, e->result, result_of, e, out);
+}
+
+tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
+{
+    tl_effect_arg arg = {ev, e};
+    tl_run run = tl_entry_inputs(e, &arg);
+    tl_status st;
+
+    e->running = true;
+    if (ev->dry_run) {
+        st = run_dry(ev, e, &run, out);
+        *ran = true;
+    } else {
+        st = tl_program_run(e->program, ev->rt, &run);
+        *ran = st == TL_OK;
+        if (st == TL_OK) {
+            st = commit(ev, e, out);
+        }
+    }
+    tl_buf_fini(&e->printed);
+    tl_buf_init(&e->printed);
+    tl_entry_release(e);
+    e->running = false;
+    return st;
+}
