@@ -40,6 +40,11 @@ tl_status tl_flow_condition(tl_eval *ev, tl_value cond, tl_gval *out)
     return st;
 }
 
+static bool is_turn_end(tl_flow flow)
+{
+    return flow == TL_FLOW_BREAK || flow == TL_FLOW_CONTINUE;
+}
+
 /* ---- arms --------------------------------------------------------------- */
 
 /* How an arm ended. */
@@ -122,8 +127,9 @@ static tl_status run_arm(tl_eval *ev, const arm *a, const tl_gstate *before,
     if (st == TL_OK && tr->exits.len > exits) {
         st = tl_trace_refuse(ev, "it returns from inside of two branches");
     }
-    if (st == TL_OK &&
-        (e->flow == TL_FLOW_BREAK || e->flow == TL_FLOW_CONTINUE)) {
+    if (st == TL_OK && is_turn_end(e->flow) &&
+        (tr->turn == 0 || tr->turn != around ||
+         tr->turn_frame != ev->frame)) {
         st = tl_trace_refuse(ev, "a branch leaves a loop");
     }
     tl_status ended = arm_ends(ev, before, around, e);
@@ -275,7 +281,7 @@ static tl_status add_exit(joining *j, const ending *x, const tl_gstate *fake,
     tl_eval *ev = j->ev;
     tl_gval cond = j->cond;
 
-    TL_TRY(build_one(j, of_a, &x->state, fake, false));
+    TL_TRY(build_one(j, of_a, &x->state, fake, is_turn_end(x->flow)));
     TL_TRY(tl_gjoin_build(ev, of_a ? x->value : placeholder,
                           of_a ? placeholder : x->value, j->results, &j->at,
                           &e->value));
@@ -284,6 +290,7 @@ static tl_status add_exit(joining *j, const ending *x, const tl_gstate *fake,
                               &cond));
     }
     e->cond = cond;
+    e->flow = x->flow;
     e->frame = ev->frame;
     return tl_gstate_take(ev, &e->state);
 }
@@ -305,7 +312,8 @@ static tl_status join_one(joining *j, ending *live, ending *x)
     if (!x->dead) {
         TL_GOTO(st, tl_gstate_fake(ev, &x->state, j->before, &fake_x));
         TL_GOTO(st, tl_gstate_placeholder(ev, x->value, &place));
-        TL_GOTO(st, collect_one(j, !live_a, &x->state, &fake_x, false));
+        TL_GOTO(st, collect_one(j, !live_a, &x->state, &fake_x,
+                                is_turn_end(x->flow)));
         TL_GOTO(st, tl_gjoin_collect(ev, &j->pairs, live_a ? place : x->value,
                                      live_a ? x->value : place,
                                      "the result"));
@@ -330,8 +338,10 @@ static tl_status join_one(joining *j, ending *live, ending *x)
         }
         if (st == TL_OK) {
             e = (tl_gexit){.cond = 0};
-            tl_unref(ev->frame->partial);
-            ev->frame->partial = tl_bool_value(true); /* tl_graph_exits */
+            if (x->flow == TL_FLOW_RETURN) { /* for tl_graph_exits */
+                tl_unref(ev->frame->partial);
+                ev->frame->partial = tl_bool_value(true);
+            }
         }
     }
 out:
@@ -378,8 +388,8 @@ static tl_status branch(tl_eval *ev, tl_value cond, const arm *one,
     TL_TRY(tl_gstate_take(ev, &before));
     TL_GOTO(st, run_arm(ev, one, &before, &a));
     TL_GOTO(st, run_arm(ev, two, &before, &b));
-    bool out_a = a.dead || a.flow == TL_FLOW_RETURN;
-    bool out_b = b.dead || b.flow == TL_FLOW_RETURN;
+    bool out_a = a.dead || a.flow != TL_FLOW_NEXT;
+    bool out_b = b.dead || b.flow != TL_FLOW_NEXT;
 
     if (a.dead && b.dead) {
         tl_trace_of(ev)->raised = tl_trace_of(ev)->b.owner != 0;
@@ -388,8 +398,11 @@ static tl_status branch(tl_eval *ev, tl_value cond, const arm *one,
     } else if (a.flow == TL_FLOW_RETURN && b.flow == TL_FLOW_RETURN) {
         *flow = TL_FLOW_RETURN;
         st = join_both(&j, &ev->ret);
+    } else if (!a.dead && a.flow == b.flow && is_turn_end(a.flow)) {
+        *flow = a.flow;
+        st = join_both(&j, NULL);
     } else if (out_a && out_b) { /* one raises, the other one returns */
-        st = tl_trace_refuse(ev, "one way raises and the other one returns");
+        st = tl_trace_refuse(ev, "both ways leave, but not in the same way");
     } else if (out_a || out_b) {
         st = join_one(&j, out_a ? &b : &a, out_a ? &a : &b);
         if (st == TL_OK && value != NULL) {
@@ -445,13 +458,13 @@ void tl_gexit_fini(tl_gexit *e)
     tl_gstate_fini(&e->state);
 }
 
-/* *r and the running cells, or those of the exit if its condition holds. */
+/* *r (NULL: the slots) and the running cells, or those of the exit if its condition holds. */
 static tl_status choose_exit(tl_eval *ev, tl_gexit *e, tl_value *r)
 {
     tl_gbuild *g = builder(ev);
     uint32_t around = g->owner;
-    ending a = {.flow = TL_FLOW_RETURN, .value = tl_ref(e->value)};
-    ending b = {.flow = TL_FLOW_RETURN, .value = tl_ref(*r)};
+    ending a = {.flow = e->flow, .value = tl_ref(e->value)};
+    ending b = {.flow = e->flow};
     joining j = {.ev = ev, .cond = e->cond, .a = &a, .b = &b};
     tl_value joined = tl_empty();
     tl_gval first;
@@ -459,14 +472,17 @@ static tl_status choose_exit(tl_eval *ev, tl_gexit *e, tl_value *r)
 
     a.state = e->state;
     e->state = (tl_gstate){0};
+    b.value = r != NULL ? tl_ref(*r) : tl_empty();
     TL_GOTO(st, tl_gstate_take(ev, &b.state));
     TL_GOTO(st, tl_gbuild_region_open(g, NULL, NULL, 0, &a.region, &first));
     TL_GOTO(st, tl_gbuild_region_close(g, a.region, around));
     TL_GOTO(st, tl_gbuild_region_open(g, NULL, NULL, 0, &b.region, &first));
     TL_GOTO(st, tl_gbuild_region_close(g, b.region, around));
-    TL_GOTO(st, join_both(&j, &joined));
-    tl_unref(*r);
-    *r = joined;
+    TL_GOTO(st, join_both(&j, r != NULL ? &joined : NULL));
+    if (r != NULL) {
+        tl_unref(*r);
+        *r = joined;
+    }
 out:
     joining_fini(&j);
     ending_fini(&a);
@@ -484,6 +500,48 @@ tl_status tl_graph_exits(tl_eval *ev, tl_value *r)
         tl_gexit e = tr->exits.items[--tr->exits.len];
 
         st = choose_exit(ev, &e, r);
+        tl_gexit_fini(&e);
+    }
+    return st;
+}
+
+/* broke = cond ? (does this exit end the loop?) : broke */
+static tl_status fold_break(tl_eval *ev, const tl_gexit *e, tl_gval *broke)
+{
+    tl_gbuild *g = builder(ev);
+    tl_gscalar ends = {.i = 0}, no = {.i = 0};
+    tl_gval in[3] = {e->cond, 0, *broke};
+
+    ends.b = e->flow == TL_FLOW_BREAK;
+    TL_TRY(tl_gbuild_num(g, TL_GC_BOOL, ends, &in[1]));
+    if (in[2] == 0) {
+        TL_TRY(tl_gbuild_num(g, TL_GC_BOOL, no, &in[2]));
+    }
+    return tl_gbuild_host(g, TL_H_choose, TL_GC_BOOL, in, 3, broke);
+}
+
+tl_status tl_graph_turn_ends(tl_eval *ev, size_t from, tl_gval *broke)
+{
+    tl_trace *tr = tl_trace_of(ev);
+    bool any = false;
+    tl_status st = TL_OK;
+
+    *broke = 0;
+    for (size_t i = from; i < tr->exits.len; i++) {
+        any = any || tr->exits.items[i].flow == TL_FLOW_BREAK;
+    }
+    while (tr->exits.len > from && st == TL_OK) {
+        tl_gexit e = tr->exits.items[--tr->exits.len];
+
+        if (e.flow == TL_FLOW_RETURN) {
+            st = tl_trace_refuse(ev, "it returns from inside of a loop");
+        }
+        if (st == TL_OK && any) {
+            st = fold_break(ev, &e, broke);
+        }
+        if (st == TL_OK) {
+            st = choose_exit(ev, &e, NULL);
+        }
         tl_gexit_fini(&e);
     }
     return st;

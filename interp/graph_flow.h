@@ -13,6 +13,12 @@ TL_MUST_USE tl_status tl_graph_choose(tl_eval *ev, tl_value cond,
                                       const tl_ast *then,
                                       const tl_ast *other, tl_value *out);
 
+/* At the end of a turn: the running state becomes that of the exit taken among
+ * exits[from ...], which are dropped; *broke: a host bool, or 0 if no exit
+ * ends the loop. */
+TL_MUST_USE tl_status tl_graph_turn_ends(tl_eval *ev, size_t from,
+                                         tl_gval *broke);
+
 /* At the end of a function: *r becomes what it or an exit has returned. */
 TL_MUST_USE tl_status tl_graph_exits(tl_eval *ev, tl_value *r);
 

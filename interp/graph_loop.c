@@ -133,11 +133,13 @@ typedef struct loop {
     bool *slot, *cell; /* which are carried */
     size_t ncells;     /* room in `cell` */
     bool draws;
+    bool breaks; /* a turn may end the loop: whether it goes on is carried */
     /* Of the walk that runs: */
     uint32_t around, test, body;
     bool has_test, has_body;
     vals init, params, results, stacked;
-    tl_gval turns;
+    tl_gval broke; /* host bool of the turn; 0: it never ends the loop */
+    tl_gval goes_on; /* what the turn makes of the carried one */
     tl_gstate start, end; /* of a turn */
 } loop;
 
@@ -203,6 +205,21 @@ static tl_status collect(loop *l, const tl_gstate *s, vals *out)
 {
     TL_TRY(each_carried(l, s, add_flat, out));
     return l->draws ? TL_VEC_PUSH(out, s->base, l->ev->diag) : TL_OK;
+}
+
+/* Does the loop go on: true before it, and after a turn that did not break. */
+static tl_status goes_on(loop *l, tl_gval broke, tl_gval *out)
+{
+    tl_gbuild *b = builder(l->ev);
+    tl_gscalar yes = {.i = 0};
+
+    if (!l->breaks) {
+        return TL_OK;
+    }
+    yes.b = true;
+    return broke == 0
+               ? tl_gbuild_num(b, TL_GC_BOOL, yes, out)
+               : tl_gbuild_host(b, TL_H_not, TL_GC_BOOL, &broke, 1, out);
 }
 
 /* The running state: carried values become x[0 ...], in their order. */
@@ -276,33 +293,53 @@ static tl_status place_params(loop *l, tl_gval first)
     return st == TL_OK ? place(l, l->params.items) : st;
 }
 
-/* The test of a `while`, in a region of its own. */
-static tl_status walk_test(loop *l)
+/* The condition of a `while` as a host bool. */
+static tl_status while_test(loop *l, tl_gval *cond)
 {
     tl_eval *ev = l->ev;
     const tl_ast_while *n = TL_AST(while, l->node);
     tl_value c = tl_empty();
-    tl_gval first, cond = 0;
     tl_gscalar yes = {.i = 0};
     bool known, is;
     tl_status st;
 
-    TL_TRY(open_region(l, false, &l->test, &first));
-    l->has_test = true;
-    TL_GOTO(st, place_params(l, first));
     TL_GOTO(st, tl_eval_expr(ev, n->cond, &c));
     if (c.tag == TL_V_NODE || tl_is_sym(c)) {
-        st = tl_flow_condition(ev, c, &cond);
+        st = tl_flow_condition(ev, c, cond);
     } else {
         TL_GOTO(st, tl_eval_truth(ev, c, &known, &is));
         yes.b = is;
-        st = tl_gbuild_num(builder(ev), TL_GC_BOOL, yes, &cond);
+        st = tl_gbuild_num(builder(ev), TL_GC_BOOL, yes, cond);
     }
 out:
     tl_unref(c);
     if (st != TL_OK) {
         tl_diag_at(ev->diag, n->cond->span);
     }
+    return st;
+}
+
+/* Is there another turn, in a region of its own. */
+static tl_status walk_test(loop *l)
+{
+    tl_eval *ev = l->ev;
+    tl_gval first, cond = 0, in[2];
+    tl_status st;
+
+    TL_TRY(open_region(l, false, &l->test, &first));
+    l->has_test = true;
+    TL_GOTO(st, place_params(l, first));
+    in[0] = l->breaks ? l->params.items[l->params.len - 1] : 0;
+    cond = in[0];
+    if (l->node->kind == TL_AST_WHILE) {
+        TL_GOTO(st, while_test(l, &cond));
+        if (l->breaks) {
+            in[1] = cond;
+            st = tl_gbuild_host(builder(ev), TL_H_and, TL_GC_BOOL, in, 2,
+                                &cond);
+        }
+    }
+out:;
     tl_status closed = tl_gbuild_region_close(builder(ev), l->test,
                                               l->around);
 
@@ -359,12 +396,22 @@ static tl_status run_turn(loop *l, tl_gval index)
     } else {
         body = TL_AST(while, l->node)->body;
     }
-    TL_TRY(tl_eval_block(ev, body, &flow));
-    if ((flow != TL_FLOW_NEXT && flow != TL_FLOW_CONTINUE) ||
-        tr->exits.len > exits) {
+    uint32_t outer = tr->turn;
+    const tl_frame *frame = tr->turn_frame;
+
+    tr->turn = l->body;
+    tr->turn_frame = ev->frame;
+    tl_status st = tl_eval_block(ev, body, &flow);
+
+    tr->turn = outer;
+    tr->turn_frame = frame;
+    TL_TRY(st);
+    if (flow != TL_FLOW_NEXT && flow != TL_FLOW_CONTINUE) {
         tl_drop(&ev->ret);
-        return tl_trace_refuse(ev, "the loop is left from inside");
+        return tl_trace_refuse(ev, "every turn leaves the loop");
     }
+    TL_TRY(tl_gstate_settle(ev, &l->start));
+    TL_TRY(tl_graph_turn_ends(ev, exits, &l->broke));
     return tl_gstate_settle(ev, &l->start);
 }
 
@@ -402,6 +449,9 @@ static tl_status walk_body(loop *l)
     l->has_body = true;
     st = run_turn(l, first);
     if (st == TL_OK) {
+        st = goes_on(l, l->broke, &l->goes_on);
+    }
+    if (st == TL_OK) {
         st = stack_params(l);
     }
     if (st == TL_OK) {
@@ -434,8 +484,12 @@ static void find_changes(loop *l, bool *more)
             l->cell[i] = *more = true;
         }
     }
-    if (!l->draws && l->end.draws != l->start.draws) {
+    if (!l->draws && (l->end.draws != l->start.draws ||
+                      l->end.base != l->start.base)) {
         l->draws = *more = true;
+    }
+    if (!l->breaks && l->broke != 0) {
+        l->breaks = *more = true;
     }
 }
 
@@ -594,6 +648,9 @@ static tl_status finish(loop *l)
 
     TL_TRY(check_types(l));
     TL_TRY(collect(l, &l->end, &l->results));
+    if (l->breaks) {
+        TL_TRY(TL_VEC_PUSH(&l->results, l->goes_on, l->ev->diag));
+    }
     for (size_t i = 0; i < l->stacked.len; i++) {
         TL_TRY(TL_VEC_PUSH(&l->results, l->stacked.items[i], l->ev->diag));
     }
@@ -602,7 +659,8 @@ static tl_status finish(loop *l)
     if (out == NULL) {
         return tl_fail_memory(l->ev->diag, "a loop", l->init.len);
     }
-    st = own(l, turns, turns != 0 ? &length : NULL, l->results.items, out);
+    st = own(l, turns, turns != 0 && !l->breaks ? &length : NULL,
+             l->results.items, out);
     l->has_body = l->has_test = false; /* they have an owner */
     if (st == TL_OK) {
         st = leave(l, out + 1);
@@ -618,7 +676,13 @@ static tl_status walk_until_known(loop *l)
 
     for (int i = 0; i < MAX_WALKS; i++) {
         TL_TRY(collect(l, &l->before, &l->init));
-        if (l->node->kind == TL_AST_WHILE) {
+        if (l->breaks) {
+            tl_gval yes;
+
+            TL_TRY(goes_on(l, 0, &yes));
+            TL_TRY(TL_VEC_PUSH(&l->init, yes, l->ev->diag));
+        }
+        if (l->node->kind == TL_AST_WHILE || l->breaks) {
             TL_TRY(walk_test(l));
         }
         TL_TRY(walk_body(l));
@@ -660,9 +724,16 @@ static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range)
 static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
                             tl_flow *flow)
 {
+    tl_trace *tr = tl_trace_of(ev);
+    uint32_t outer = tr->turn;
     tl_iter iter;
     bool more = true;
     tl_status st = tl_iter_init_take(ev, tl_ref(it), &iter);
+
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, n->iter->span);
+    }
+    tr->turn = 0; /* a branch that leaves this loop is read, not joined */
 
     while (st == TL_OK) {
         tl_value v = tl_empty();
@@ -686,7 +757,34 @@ static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
             break;
         }
     }
+    tr->turn = outer;
     tl_iter_fini(&iter);
+    return st;
+}
+
+/* A turn of a `while` whose condition holds for certain.  *region: it may end
+ * by a condition of the run, so the rest of the loop is a region. */
+static tl_status walk_known_turn(tl_eval *ev, const tl_ast_while *n,
+                                 tl_flow *flow, bool *region)
+{
+    tl_trace *tr = tl_trace_of(ev);
+    uint32_t outer = tr->turn;
+    size_t exits = tr->exits.len;
+    tl_gstate before;
+    tl_status st;
+
+    TL_TRY(tl_gstate_take(ev, &before));
+    tr->turn = 0;
+    st = tl_eval_block(ev, n->body, flow);
+    tr->turn = outer;
+    if (st == TL_ERR_REJECTED && !tr->gave_up && tr->exits.len == exits) {
+        (void)tl_diag_pop(ev->diag);
+        tl_gstate_restore(ev, &before);
+        *flow = TL_FLOW_NEXT;
+        *region = true;
+        st = TL_OK;
+    }
+    tl_gstate_fini(&before);
     return st;
 }
 
@@ -713,7 +811,12 @@ static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
         if (!yes) {
             return TL_OK;
         }
-        TL_TRY(tl_eval_block(ev, n->body, flow));
+        bool region = false;
+
+        TL_TRY(walk_known_turn(ev, n, flow, &region));
+        if (region) {
+            return region_loop(ev, &n->base, tl_empty());
+        }
         if (*flow == TL_FLOW_CONTINUE) {
             *flow = TL_FLOW_NEXT;
         }
@@ -729,8 +832,15 @@ static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
 bool tl_graph_fold_loop(tl_eval *ev, tl_value it)
 {
     (void)ev;
-    return it.tag == TL_V_UNKNOWN ||
-           (it.tag == TL_V_SYM && it.sym->hint.tag == TL_V_RANGE) ||
+    (void)it;
+    return true;
+}
+
+/* A range that is counted at the run, or is long. */
+static bool wants_region(tl_value it)
+{
+    return (it.tag == TL_V_SYM && it.sym->hint.tag == TL_V_RANGE &&
+            tl_range_len(it.sym->hint.range) > 1) ||
            (it.tag == TL_V_RANGE && tl_range_len(it.range) >= REGION_TURNS);
 }
 
@@ -748,15 +858,16 @@ tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node, tl_value it,
         tl_diag_at(ev->diag, node->span);
         return st;
     }
-    const tl_range *now = tl_is_sym(it) ? it.sym->hint.range : it.range;
+    bool region = wants_region(it);
 
-    st = tl_range_len(now) > 1 ? region_loop(ev, node, it)
-                               : TL_ERR_REJECTED;
-    if (st == TL_ERR_REJECTED && !tl_trace_of(ev)->gave_up) {
-        if (tl_range_len(now) > 1) {
-            (void)tl_diag_pop(ev->diag);
-        }
-        st = tl_sym_read(ev, &range); /* its values decide something */
+    st = region ? region_loop(ev, node, it) : TL_OK;
+    if (region && st == TL_ERR_REJECTED && !tl_trace_of(ev)->gave_up) {
+        (void)tl_diag_pop(ev->diag); /* its values decide something */
+        region = false;
+        st = TL_OK;
+    }
+    if (st == TL_OK && !region) {
+        st = tl_sym_read(ev, &range);
         if (st == TL_OK) {
             st = walk_turns(ev, TL_AST(for, node), range, flow);
         }

@@ -109,12 +109,13 @@ typedef struct tl_gstate {
     tl_gval base;               /* value of the builder's counter */
 } tl_gstate;
 
-/* A return under a condition that the run decides. */
+/* A return, or the end of a turn, under a condition that the run decides. */
 typedef struct tl_gexit {
-    const tl_frame *frame; /* that returns */
-    tl_gval cond;          /* host bool: it has returned */
-    tl_value value;
-    tl_gstate state; /* cells and counter at that moment */
+    tl_flow flow;          /* RETURN, BREAK, CONTINUE */
+    const tl_frame *frame; /* that it leaves */
+    tl_gval cond;          /* host bool: it has left */
+    tl_value value;        /* of a return */
+    tl_gstate state;       /* at that moment */
 } tl_gexit;
 
 void tl_gexit_fini(tl_gexit *e);
@@ -143,6 +144,8 @@ typedef struct tl_trace {
     const struct tl_entry *earlier; /* programs of the function */
     tl_prior prior;
     bool symbols; /* numbers that are lifted now are symbols at once */
+    uint32_t turn; /* body of the loop region that is walked, or 0 */
+    const tl_frame *turn_frame; /* in which the loop stands */
     TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
     bool raised;  /* the failure on its way up is a raise in a region */
     bool gave_up; /* the run itself will say why: no E0602 */
