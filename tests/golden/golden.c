@@ -32,6 +32,7 @@ static const char usage[] =
     "  --match TEXT     only tests whose path contains TEXT\n"
     "  --repl           feed the programs to `tlang repl`\n"
     "  --json           add --message-format=json\n"
+    "  --compile WORD   TLANG_COMPILE=WORD, unless the test sets it\n"
     "  --valgrind       run under valgrind\n"
     "  --update         rewrite the expectations\n"
     "  --verbose        name each test and its seconds\n";
@@ -259,6 +260,7 @@ static void read_options(options *o, int argc, char **argv)
         {"match", required_argument, NULL, 'k'},
         {"repl", no_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'J'},
+        {"compile", required_argument, NULL, 'c'},
         {"valgrind", no_argument, NULL, 'V'},
         {"update", no_argument, NULL, 'u'},
         {"verbose", no_argument, NULL, 'v'},
@@ -292,6 +294,9 @@ static void read_options(options *o, int argc, char **argv)
             break;
         case 'J':
             o->form = FORM_JSON;
+            break;
+        case 'c':
+            o->compile = optarg;
             break;
         case 'V':
             o->valgrind = true;

@@ -80,6 +80,7 @@ typedef struct options {
     char *tlang;   /* absolute */
     char *scratch; /* absolute */
     const char *pattern;
+    const char *compile; /* how functions run, or NULL */
     form form;
     bool valgrind, update, verbose;
     int jobs, timeout, min;

@@ -154,7 +154,8 @@ static lines build_argv(const options *o, const test_case *c)
 }
 
 /* The child's environment: nothing of the user's settings. */
-static void set_environment(const test_case *c, const char *folder)
+static void set_environment(const options *o, const test_case *c,
+                            const char *folder)
 {
     for (char **e = environ; *e;) {
         size_t len = strcspn(*e, "=");
@@ -170,6 +171,9 @@ static void set_environment(const test_case *c, const char *folder)
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TERM", "dumb", 1);
     setenv("TZ", "UTC", 1);
+    if (o->compile) {
+        setenv("TLANG_COMPILE", o->compile, 1);
+    }
     unsetenv("FORCE_COLOR");
     unsetenv("CLICOLOR_FORCE");
     for (size_t i = 0; i < c->env.len; i++) {
@@ -206,7 +210,7 @@ static _Noreturn void exec_child(const options *o, const run *r,
     if (chdir(work) != 0) {
         _exit(126);
     }
-    set_environment(c, work);
+    set_environment(o, c, work);
     redirect(!strcmp(input, "{file}") ? c->base : input, O_RDONLY, 0);
     redirect(out, O_WRONLY | O_CREAT | O_TRUNC, 1);
     redirect(err, O_WRONLY | O_CREAT | O_TRUNC, 2);
