@@ -132,11 +132,12 @@ static const char *computed(const tl_reduce_plan *p, int64_t at, int64_t n)
 {
     tl_reduce_reader *r = p->reader;
     int64_t from = at >= r->lo && at < r->hi ? r->hi : at;
+    int to = p->feed->feed_to;
 
     if (at < r->lo || at + n > r->hi) {
         int64_t end = at + TL_READ_AHEAD / p->width;
 
-        if (from > at) {
+        if (from > at && to < 0) {
             memmove(r->window, r->window + (at - r->lo) * p->width,
                     (size_t)((from - at) * p->width));
         }
@@ -145,7 +146,8 @@ static const char *computed(const tl_reduce_plan *p, int64_t at, int64_t n)
         r->hi = end > at + n ? end : at + n;
         tl_tile_range(&r->runner, from, r->hi);
     }
-    return r->window + (at - r->lo) * p->width;
+    return to < 0 ? r->window + (at - r->lo) * p->width
+                  : p->feed->data[to] + at * p->width;
 }
 
 /* The n elements from `at` on, which follow each other, in place. */

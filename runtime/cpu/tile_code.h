@@ -115,7 +115,8 @@ struct tl_tile {
     tl_tile_check *checks;
     tl_tile_line *line;
     double (*p)[6];
-    tl_dtype feed; /* dtype of the window, where there is one */
+    int feed_to; /* of a reader: the result that it reads from, or -1: what
+                    it asks for goes to its window */
 };
 
 /* Which of the two builds of the loops this CPU runs. */

@@ -122,23 +122,27 @@ static void copy_results(tl_tile_maker *m, bool inputs)
     }
 }
 
-/* What goes to the window and is not there. */
+/* Bring what is reduced to the window, unless it is there, or is read from the
+ * result that it is as well. */
 static void copy_feed(tl_tile_maker *m)
 {
     const tl_tile_source *s = m->s;
     tl_dtype own = (tl_dtype)s->steps[s->feed].dtype;
-    uint16_t from = tl_tile_form(m, -2 - s->feed, own);
+    uint16_t from = tl_tile_form(m, -2 - s->feed, own), to;
 
+    m->feed_to = -1;
     if (m->place[from].where == TL_TILE_WINDOW) {
         return;
     }
+    if (m->place[from].where == TL_TILE_RESULT && own == s->dtype) {
+        m->feed_to = m->place[from].item;
+        return;
+    }
+    to = tl_tile_add_place(m, TL_TILE_WINDOW, s->dtype, 0, false);
     if (own == s->dtype) {
-        add_copy(m, from,
-                 tl_tile_add_place(m, TL_TILE_WINDOW, own, 0, false));
+        add_copy(m, from, to);
     } else {
-        tl_tile_add_stage(
-            m, from, own, s->dtype,
-            tl_tile_add_place(m, TL_TILE_WINDOW, s->dtype, 0, false));
+        tl_tile_add_stage(m, from, own, s->dtype, to);
     }
 }
 

@@ -16,6 +16,7 @@ typedef struct tl_tile_maker {
     tl_map_space space, rows;
     int64_t row;  /* elements of a row, 0: no rows */
     int64_t room; /* bytes of a worker */
+    int feed_to;
     double ns;
     bool careful; /* there are checks: results are written last */
     int noperands, nplaces, ncodes, nchecks, nlines;

@@ -298,7 +298,7 @@ static void set_plain_fields(const tl_tile_maker *m, tl_tile *t)
     t->nto = s->nto;
     t->nplaces = m->nplaces;
     t->nchecks = m->nchecks;
-    t->feed = s->dtype;
+    t->feed_to = m->feed_to;
 }
 
 tl_status tl_tile_finish(tl_tile_maker *m, tl_tile **out, tl_diag *diag)
