@@ -385,6 +385,7 @@ static tl_status branch(tl_eval *ev, tl_value cond, const arm *one,
     tl_status st;
 
     TL_TRY(tl_flow_condition(ev, cond, &j.cond));
+    TL_TRY(tl_trace_counter(ev)); /* both arms start from here */
     TL_TRY(tl_gstate_take(ev, &before));
     TL_GOTO(st, run_arm(ev, one, &before, &a));
     TL_GOTO(st, run_arm(ev, two, &before, &b));
@@ -473,6 +474,7 @@ static tl_status choose_exit(tl_eval *ev, tl_gexit *e, tl_value *r)
     a.state = e->state;
     e->state = (tl_gstate){0};
     b.value = r != NULL ? tl_ref(*r) : tl_empty();
+    TL_GOTO(st, tl_trace_counter(ev));
     TL_GOTO(st, tl_gstate_take(ev, &b.state));
     TL_GOTO(st, tl_gbuild_region_open(g, NULL, NULL, 0, &a.region, &first));
     TL_GOTO(st, tl_gbuild_region_close(g, a.region, around));

@@ -145,6 +145,7 @@ typedef struct loop {
 
 static tl_status init_loop(loop *l)
 {
+    TL_TRY(tl_trace_counter(l->ev));
     TL_TRY(tl_gstate_take(l->ev, &l->before));
     l->ncells = l->before.ncells + 4096; /* cells met in the body */
     l->slot = tl_calloc(l->before.nslots + 1, sizeof(*l->slot));
