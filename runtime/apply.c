@@ -368,7 +368,10 @@ static tl_status apply_view(call *c)
         get_layout(copy, &from);
         TL_CHECK(tl_view_layout(c->op, c->at, &from, &to));
     }
-    if (same_layout(&to, c->in[0])) {
+    /* A tape has a view of its own: its place in the order of gradients must
+     * not depend on strides, and under no_grad it is a constant. */
+    if (same_layout(&to, c->in[0]) &&
+        !(c->rt->tape && tl_tape_sees(c->rt->tape, c->in, 1))) {
         c->out[0] = tl_tensor_ref(c->in[0]);
         return TL_OK;
     }
