@@ -1,5 +1,4 @@
 /* compile_trace.c - from a call to an entry: the trace and what is kept. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "interp/compiled_impl.h"
@@ -15,6 +14,9 @@ typedef struct saved {
     const tl_domain *domain;
     void *state;
     uint64_t draws, inits, seed, ordinal;
+    tl_gradblk *grads;
+    tl_tape *tape;
+    bool in_grad;
     tl_value ret;
     int no_grad;
     size_t nerrors;
@@ -51,6 +53,7 @@ static void trace_fini(tl_trace *tr)
         tl_gexit_fini(&tr->exits.items[i]);
     }
     tl_free(tr->exits.items);
+    tl_free(tr->leaves.items);
     tl_map_fini(&tr->by_slot);
     tl_map_fini(&tr->by_cell);
     tl_map_fini(&tr->by_tensor);
@@ -72,7 +75,8 @@ static tl_status trace_init(tl_eval *ev, tl_trace *tr, saved *s)
     *s = (saved){.domain = ev->domain, .state = ev->domain_state,
                  .draws = ev->rt->draws, .inits = ev->rt->inits,
                  .seed = ev->rt->seed, .ordinal = ev->init_ordinal,
-                 .ret = ev->ret,
+                 .grads = ev->grads, .tape = ev->rt->tape,
+                 .in_grad = ev->in_grad, .ret = ev->ret,
                  .no_grad = ev->rt->no_grad, .nerrors = ev->diag->nerrors};
     tl_map_init(&tr->by_slot);
     tl_map_init(&tr->by_cell);
@@ -91,6 +95,9 @@ static void enter(tl_eval *ev, tl_trace *tr)
     ev->ret = tl_empty();
     ev->domain = &tl_domain_graph;
     ev->domain_state = tr;
+    ev->in_grad = ev->in_grad || ev->grads != NULL;
+    ev->grads = NULL; /* those around the call see its results */
+    ev->rt->tape = NULL;
     ev->no_check++;
 }
 
@@ -101,6 +108,9 @@ static void leave(tl_eval *ev, const saved *s)
     ev->ret = s->ret;
     ev->domain = s->domain;
     ev->domain_state = s->state;
+    ev->grads = s->grads;
+    ev->in_grad = s->in_grad;
+    ev->rt->tape = s->tape;
     ev->rt->draws = s->draws;
     ev->rt->inits = s->inits;
     ev->rt->seed = s->seed;
@@ -313,12 +323,13 @@ static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial)
 
 /* ---- the entry ---------------------------------------------------------- */
 
-void tl_entry_free(tl_entry *e)
+void tl_entry_unref(tl_entry *e)
 {
-    if (e == NULL) {
+    if (e == NULL || --e->refs > 0) {
         return;
     }
     tl_program_free(e->program);
+    tl_entry_grad_free(e->grad);
     for (size_t i = 0; i < e->ncells; i++) {
         tl_unref(e->cells[i].pattern);
     }
@@ -416,13 +427,10 @@ static tl_status make_scratch(tl_eval *ev, const tl_trace *tr, tl_entry *e)
         (from).cap = 0;                                                      \
     } while (0)
 
-/* What the trace has found becomes the entry. */
-static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
-                        tl_value result, tl_entry *e)
+tl_status tl_trace_outputs(tl_eval *ev, tl_trace *tr, tl_value result,
+                           tl_entry *e)
 {
-    const tl_program_options options = {.walk = getenv("TL_WALK") != NULL};
     collector c = {ev, tr, {0}};
-    tl_graph *g;
     tl_status st;
 
     tl_map_init(&c.index);
@@ -438,8 +446,19 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_args *args,
             e->draws_out = tr->b.g->outputs.len;
         }
     }
-    TL_TRY(st);
-    TL_TRY(copy_names(ev, args, e));
+    return st;
+}
+
+/* What the trace has found becomes the entry. */
+static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_ccall *call,
+                        tl_value result, tl_entry *e, void *arg)
+{
+    const tl_program_options options = {0};
+    tl_graph *g;
+
+    (void)arg;
+    TL_TRY(tl_trace_outputs(ev, tr, result, e));
+    TL_TRY(copy_names(ev, call->args, e));
     MOVE(e->steps, tr->steps);
     MOVE(e->inputs, tr->inputs);
     MOVE(e->modes, tr->modes);
@@ -481,45 +500,70 @@ static tl_status outcome(tl_eval *ev, tl_compiled *f, const tl_trace *tr,
     return TL_OK;
 }
 
-tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
-                         tl_entry **out)
+tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
+                        tl_gblock *block, tl_entry *e, tl_trace_end *end,
+                        void *arg, bool *done)
 {
     tl_value result = tl_empty();
-    tl_entry *e = tl_calloc(1, sizeof(*e));
     uint64_t serial = ev->next_serial;
     tl_trace tr;
     saved s;
+    tl_status st = trace_init(ev, &tr, &s);
+
+    *done = false;
+    tr.earlier = f->entries;
+    tr.fn = call->fn;
+    if (st == TL_OK) {
+        enter(ev, &tr);
+        if (block != NULL) {
+            st = tl_gblock_open(&tr.b, block);
+            tr.block = block;
+        }
+        if (st == TL_OK) {
+            st = walk(ev, call, &result);
+        }
+        e->draws = ev->rt->draws - s.draws;
+        if (st == TL_OK) {
+            st = check_result(ev, result, serial);
+        }
+        if (st == TL_OK) {
+            st = end(ev, &tr, call, result, e, arg);
+        }
+        leave(ev, &s);
+    }
+    tl_unref(result);
+    *done = st == TL_OK && !tr.gave_up;
+    st = st == TL_OK ? st : outcome(ev, f, &tr, st);
+    trace_fini(&tr);
+    return st;
+}
+
+tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
+                         tl_entry **out)
+{
+    tl_entry *e = tl_calloc(1, sizeof(*e));
+    bool done = false;
     tl_status st;
 
     *out = NULL;
     if (e == NULL) {
         return tl_fail_memory(ev->diag, "a program", sizeof(*e));
     }
+    e->refs = 1;
     e->fn = call->fn;
     e->no_grad = ev->rt->no_grad > 0;
     e->f32_as_f64 = ev->f32_as_f64;
-    st = trace_init(ev, &tr, &s);
-    tr.earlier = f->entries;
-    tr.fn = call->fn;
-    if (st == TL_OK) {
-        enter(ev, &tr);
-        st = walk(ev, call, &result);
-        e->draws = ev->rt->draws - s.draws;
-        if (st == TL_OK) {
-            st = check_result(ev, result, serial);
-        }
-        if (st == TL_OK) {
-            st = finish(ev, &tr, call->args, result, e);
-        }
-        leave(ev, &s);
+    e->in_grad = ev->grads != NULL;
+    e->taped = tl_is_taped(ev);
+    st = tl_trace_call(ev, f, call, NULL, e, finish, NULL, &done);
+    if (st == TL_OK && done && e->taped) {
+        st = tl_entry_trace_grad(ev, f, call, e, &e->grad);
+        done = e->grad != NULL;
     }
-    tl_unref(result);
-    if (st == TL_OK && !tr.gave_up) {
+    if (done && st == TL_OK) {
         *out = e;
     } else {
-        st = st == TL_OK ? st : outcome(ev, f, &tr, st);
-        tl_entry_free(e);
+        tl_entry_unref(e);
     }
-    trace_fini(&tr);
     return st;
 }

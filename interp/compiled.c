@@ -1,7 +1,7 @@
 /* compiled.c - calls of compiled functions. */
 #include <string.h>
 
-#include "interp/compiled_impl.h"
+#include "interp/verify.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -26,7 +26,7 @@ static void compiled_free(tl_compiled *f)
     while (f->entries != NULL) {
         tl_entry *next = f->entries->next;
 
-        tl_entry_free(f->entries);
+        tl_entry_unref(f->entries);
         f->entries = next;
     }
     tl_buf_fini(&f->log);
@@ -175,7 +175,7 @@ static void keep_entry(tl_eval *ev, tl_compiled *f, tl_entry *e)
         n++;
     }
     if (*at != NULL && !(*at)->running) {
-        tl_entry_free(*at); /* the list ends here: it was the last */
+        tl_entry_unref(*at); /* the list ends here: it was the last */
         *at = NULL;
     }
     warn_of_values(ev, f);
@@ -320,8 +320,9 @@ static tl_status failed_run(tl_eval *ev, tl_compiled *f, tl_status st,
  * initialisers draw from counters of their own. */
 static bool must_interpret(const tl_eval *ev, const tl_compiled *f)
 {
-    return (ev->rt->tape != NULL && ev->rt->no_grad == 0) ||
-           ev->grads != NULL || ev->rule != NULL || ev->constructing > 0 ||
+    return (ev->rt->tape != NULL && ev->rt->no_grad == 0 &&
+            !tl_is_taped(ev)) ||
+           ev->rule != NULL || ev->constructing > 0 ||
            ev->init_key.on || f->refused;
 }
 
@@ -348,6 +349,9 @@ tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call, tl_value *out,
     }
     f->runs++;
     ev->compiler->stats.runs++;
+    if (ev->verify) {
+        return tl_verify_call(ev, f, call, e, out, ran);
+    }
     *ran = TL_RAN;
     tl_status st = tl_entry_run(ev, e, out, &succeeded);
 

@@ -22,13 +22,28 @@ typedef struct tl_ecell {
     size_t nleaves;
 } tl_ecell;
 
+/* The gradient of an entry: a program that computes the function anew and
+ * backwards.  Its first inputs are those of the entry. */
+typedef struct tl_entry_grad {
+    tl_program *program;
+    size_t ninputs, noutputs;
+    uint32_t *upstream; /* by output of the entry: its gradient's input number
+                           here, or 0 */
+    uint32_t *of_input; /* by input of the entry: output number here + 1, or
+                           0 */
+} tl_entry_grad;
+
 /* One way in which a function was called, and its program. */
 typedef struct tl_entry {
     struct tl_entry *next;
+    int refs; /* the list, and tapes that may still run its gradient */
     const tl_funcdef *fn;
     size_t npos, nkw;
     const tl_sym **names; /* of keyword arguments */
     bool no_grad, f32_as_f64;
+    bool in_grad; /* a grad block is open around the call */
+    bool taped;   /* a tape sees it: there is a gradient */
+    tl_entry_grad *grad; /* of calls that a tape sees; else NULL */
     tl_steps steps;
     TL_GARRAY(tl_root) roots;
     TL_GARRAY(tl_input) inputs;
@@ -85,7 +100,7 @@ typedef struct tl_compiled {
     bool refused;             /* it runs interpreted */
     char *why;                /* why the last trace has failed; owned */
     tl_span why_at;
-    size_t traces, programs, runs, interpreted;
+    size_t traces, programs, runs, interpreted, verified;
     tl_buf log; /* --explain: its programs, as they were made */
 } tl_compiled;
 
@@ -104,7 +119,38 @@ static inline const char *tl_code_title_of(const tl_funcdef *fn)
 /* Note why a function cannot be compiled; the newest diagnostic says it. */
 void tl_compiled_note(tl_eval *ev, tl_compiled *f);
 
-void tl_entry_free(tl_entry *e); /* NULL is allowed */
+void tl_entry_unref(tl_entry *e); /* NULL is allowed */
+
+/* Does exactly one tape record what runs now? */
+bool tl_is_taped(const tl_eval *ev);
+
+/* Trace a call; `end` makes of the trace what is wanted while the graph domain
+ * still runs.  With a block, the trace's inputs are its leaves.  *done is
+ * false when the call is to be interpreted. */
+typedef tl_status tl_trace_end(tl_eval *ev, tl_trace *tr,
+                               const tl_ccall *call, tl_value result,
+                               tl_entry *e, void *arg);
+TL_MUST_USE tl_status tl_trace_call(tl_eval *ev, tl_compiled *f,
+                                    const tl_ccall *call, tl_gblock *block,
+                                    tl_entry *e, tl_trace_end *end, void *arg,
+                                    bool *done);
+
+/* Result, cells and counter become outputs of the graph, and patterns of the
+ * entry. */
+TL_MUST_USE tl_status tl_trace_outputs(tl_eval *ev, tl_trace *tr,
+                                       tl_value result, tl_entry *e);
+
+/* The gradient of the entry, from a second trace of the same call.  *out is
+ * NULL when there is none. */
+TL_MUST_USE tl_status tl_entry_trace_grad(tl_eval *ev, tl_compiled *f,
+                                          const tl_ccall *call,
+                                          const tl_entry *e,
+                                          tl_entry_grad **out);
+void tl_entry_grad_free(tl_entry_grad *g); /* NULL is allowed */
+
+/* Record a run of the entry, whose inputs and outputs are still there, on the
+ * tape. */
+TL_MUST_USE tl_status tl_entry_record(tl_eval *ev, tl_entry *e);
 
 /* Trace the call.  *out is NULL when the call is to be interpreted: f->why
  * says why, or is NULL where the function raises. */

@@ -40,7 +40,15 @@ static bool same_call(const tl_entry *e, const tl_args *args)
 static bool same_state(const tl_eval *ev, const tl_entry *e)
 {
     return e->no_grad == (ev->rt->no_grad > 0) &&
-           e->f32_as_f64 == ev->f32_as_f64;
+           e->f32_as_f64 == ev->f32_as_f64 &&
+           e->in_grad == (ev->grads != NULL) &&
+           e->taped == tl_is_taped(ev);
+}
+
+static bool same_mode(const tl_tmode *m)
+{
+    return m->module->forced == m->forced &&
+           (m->module->training > 0) == m->training;
 }
 
 /* The value of a cell, initialised if need be; EMPTY: it cannot be. */
@@ -98,7 +106,7 @@ bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call)
         }
     }
     for (size_t i = 0; i < e->modes.len; i++) {
-        if (e->modes.items[i].module->forced != e->modes.items[i].forced) {
+        if (!same_mode(&e->modes.items[i])) {
             return false;
         }
     }
@@ -270,14 +278,16 @@ void tl_entry_cause(tl_eval *ev, tl_entry *e, const tl_ccall *call,
     if (!same_call(e, call->args)) {
         tl_buf_puts(out, "other arguments are given");
     } else if (!same_state(ev, e)) {
-        tl_buf_puts(out, e->f32_as_f64 == ev->f32_as_f64
+        tl_buf_puts(out, e->in_grad != (ev->grads != NULL)
+                             ? ev->grads != NULL ? "inside of a grad block"
+                                                 : "outside of grad blocks"
+                         : e->f32_as_f64 == ev->f32_as_f64
                              ? ev->rt->no_grad > 0 ? "inside no_grad"
                                                    : "outside of no_grad"
                              : "gradcheck");
     } else if (!root_cause(e, call, out)) {
         for (size_t i = 0; i < e->modes.len; i++) {
-            if (e->modes.items[i].module->forced !=
-                e->modes.items[i].forced) {
+            if (!same_mode(&e->modes.items[i])) {
                 tl_buf_puts(out, "the mode of a module");
                 return;
             }

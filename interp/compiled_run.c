@@ -24,6 +24,8 @@ tl_status tl_entry_gather(tl_eval *ev, tl_entry *e)
         tl_tensor *t = NULL;
 
         switch (in->kind) {
+        case TL_IN_UPSTREAM: /* of gradients only */
+            continue;
         case TL_IN_SEED:
             e->scalars[i].i = (int64_t)ev->rt->seed;
             continue;
@@ -133,7 +135,7 @@ static tl_status store_cell(tl_eval *ev, tl_ecell *c)
 tl_run tl_entry_inputs(tl_entry *e, tl_effect_arg *arg)
 {
     return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
-                    .donate = e->donate, .effect = tl_entry_effect,
+                    .donate = e->taped ? NULL : e->donate, .effect = tl_entry_effect,
                     .arg = arg, .out_tensors = e->results,
                     .out_scalars = e->result_scalars};
 }
@@ -210,6 +212,9 @@ tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
         *ran = true;
     } else {
         st = tl_program_run(e->program, ev->rt, &run);
+        if (st == TL_OK && e->taped) {
+            st = tl_entry_record(ev, e);
+        }
         *ran = st == TL_OK;
         if (st == TL_OK) {
             st = commit(ev, e, out);

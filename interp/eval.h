@@ -86,6 +86,7 @@ struct tl_eval {
     void *domain_state;
     tl_frame *frame;
     tl_gradblk *grads; /* innermost open grad block */
+    bool in_grad;      /* a trace: a block is open around the traced call */
     tl_value ret;      /* of a return on its way out */
     int call_depth;
     int64_t steps;    /* statements and turns still allowed; 0: no limit */

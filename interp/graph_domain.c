@@ -233,10 +233,26 @@ static tl_status graph_effect(tl_eval *ev, tl_host_effect what, bool *perform)
     return tl_fail(ev->diag, TL_E0602, "it raises an error");
 }
 
+/* Was the module in training mode when the trace began?  Blocks of the trace
+ * have counted too. */
+static bool was_training(const tl_eval *ev, const tl_module *module)
+{
+    int training = module->training;
+
+    for (const tl_gradblk *b = ev->grads; b != NULL; b = b->outer) {
+        for (size_t i = 0; i < b->ntargets; i++) {
+            for (size_t k = 0; k < b->targets[i].nmodules; k++) {
+                training -= b->targets[i].modules[k] == module;
+            }
+        }
+    }
+    return training > 0;
+}
+
 static void graph_saw_mode(tl_eval *ev, tl_module *module)
 {
     tl_trace *tr = tl_trace_of(ev);
-    tl_tmode mode = {module, module->forced};
+    tl_tmode mode = {module, was_training(ev, module), module->forced};
 
     for (size_t i = 0; i < tr->modes.len; i++) {
         if (tr->modes.items[i].module == module) {

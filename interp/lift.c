@@ -206,6 +206,7 @@ static tl_status lift_tensor(tl_eval *ev, tl_tensor *t, int64_t cell,
     if (input.layout > LAYOUT_COPY) {
         TL_TRY(permuted(ev, t, input.layout, &v));
     }
+    TL_TRY(tl_trace_leaf(ev, &v));
     return tl_trace_node(ev, v, out);
 }
 

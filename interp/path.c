@@ -454,5 +454,5 @@ bool tl_training_now(tl_eval *ev)
             return training;
         }
     }
-    return ev->grads != NULL;
+    return ev->grads != NULL || ev->in_grad;
 }

@@ -49,7 +49,8 @@ typedef enum tl_input_kind {
     TL_IN_CELL, /* cell `index`, leaf `leaf` of what it holds */
     TL_IN_PIN,  /* tensor `index` that cannot change */
     TL_IN_SEED,
-    TL_IN_DRAWS
+    TL_IN_DRAWS,
+    TL_IN_UPSTREAM /* gradient of output `index` (compile_grad.c) */
 } tl_input_kind;
 
 typedef struct tl_input {
@@ -79,9 +80,10 @@ typedef struct tl_tcell {
     bool read, written;
 } tl_tcell;
 
-/* The mode that a module was forced to when the function was called. */
+/* The mode in which a module was when the function was called. */
 typedef struct tl_tmode {
     tl_module *module; /* alive as long as the roots match */
+    bool training;     /* by a grad block around the call */
     int8_t forced;
 } tl_tmode;
 
@@ -144,6 +146,10 @@ typedef struct tl_trace {
     const struct tl_entry *earlier; /* programs of the function */
     tl_prior prior;
     bool symbols; /* numbers that are lifted now are symbols at once */
+    bool in_grad;   /* a grad block is open around the call */
+    tl_gblock *block; /* open around the whole trace: its inputs are leaves; or
+                         NULL */
+    TL_GARRAY(tl_gval) leaves; /* by input: its leaf, or 0 */
     uint32_t turn; /* body of the loop region that is walked, or 0 */
     const tl_frame *turn_frame; /* in which the loop stands */
     TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
@@ -196,6 +202,10 @@ TL_MUST_USE tl_status tl_lift_back_shown(
     tl_eval *ev, tl_value v,
     tl_status (*result)(void *arg, tl_value node, tl_value *out), void *arg,
     tl_value *out);
+
+/* The leaf of the input that has just been made is `*v` from now on, if the
+ * whole trace is differentiated. */
+TL_MUST_USE tl_status tl_trace_leaf(tl_eval *ev, tl_gval *v);
 
 /* ---- the trace ---------------------------------------------------------- */
 
