@@ -332,7 +332,7 @@ static void find_external(fuser *f)
             }
         }
     }
-    for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
+    for (uint32_t i = 0; i < pl->nout; i++) {
         uint32_t v = pl->outputs[i].value;
 
         f->external[v ? tl_pval_at(pl, v)->buf : 0] = 1;

@@ -183,7 +183,7 @@ tl_fuse_kind tl_fuse_kind_of(const tl_plan *pl, const tl_pstep *s)
     tl_fuse_kind k = {0};
 
     if ((s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD) || s->copy ||
-        s->binds || s->nout == 0 || s->nin == 0 ||
+        s->binds || s->late || s->nout == 0 || s->nin == 0 ||
         tl_pstep_is_chained(pl, s)) {
         return k;
     }

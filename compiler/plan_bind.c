@@ -82,6 +82,8 @@ static void count_headers(tl_plan *pl, uint32_t *input_of)
             pl->narena_headers++;
         } else if (buf->where == TL_PB_OUTPUT) {
             pl->targets[buf->index].nheaders++;
+        } else if (buf->where == TL_PB_SLICE) {
+            pl->slices[pl->vals.items[v].buf].nheaders++;
         } else if (buf->where == TL_PB_INPUT) {
             if (input_of[buf->index] == 0) {
                 pl->inputs[pl->ninputs].index = buf->index;
@@ -108,6 +110,11 @@ static void fill_lists(tl_plan *pl, const uint32_t *input_of)
             tl_ptarget *t = &pl->targets[buf->index];
 
             t->headers[t->nheaders++] = val->t;
+        } else if (buf->where == TL_PB_SLICE) {
+            tl_pslice *s = &pl->slices[val->buf];
+
+            s->headers[s->nheaders] = val->t;
+            s->rel[s->nheaders++] = val->offset;
         } else if (buf->where == TL_PB_INPUT) {
             tl_pinput *in = &pl->inputs[input_of[buf->index] - 1];
 
@@ -146,6 +153,19 @@ static tl_status room_for_lists(tl_plan *pl, tl_rt *rt)
         }
         in->nheaders = 0;
     }
+    for (uint32_t b = 1; b < pl->bufs.len; b++) {
+        tl_pslice *s = &pl->slices[b];
+
+        if (s->nheaders == 0) {
+            continue;
+        }
+        s->headers = tl_arena_array(m, s->nheaders, sizeof(tl_tensor *));
+        s->rel = tl_arena_array(m, s->nheaders, sizeof(*s->rel));
+        if (!s->headers || !s->rel) {
+            return tl_plan_no_memory(rt, s->nheaders);
+        }
+        s->nheaders = 0;
+    }
     return pl->arena_headers ? TL_OK
                              : tl_plan_no_memory(rt, pl->narena_headers);
 }
@@ -153,11 +173,13 @@ static tl_status room_for_lists(tl_plan *pl, tl_rt *rt)
 static tl_status list_headers(binder *b)
 {
     tl_plan *pl = b->pl;
-    size_t n = pl->p->g->inputs.len + 1;
+    size_t n = (size_t)pl->nin + 1;
     uint32_t *input_of = tl_arena_array(&pl->memory, n, sizeof(*input_of));
 
     pl->inputs = tl_arena_array(&pl->memory, n, sizeof(*pl->inputs));
-    if (!input_of || !pl->inputs) {
+    pl->slices = tl_arena_array(&pl->memory, pl->bufs.len + 1,
+                                sizeof(*pl->slices));
+    if (!input_of || !pl->inputs || !pl->slices) {
         return tl_plan_no_memory(b->rt, n * sizeof(*pl->inputs));
     }
     count_headers(pl, input_of);
@@ -173,10 +195,13 @@ static tl_status bind_attrs(binder *b, tl_pstep *s)
     const tl_gnode *n = &b->pl->p->g->nodes.items[s->node];
     const tl_attrs *out;
 
-    if (n->attrs == 0 || s->copy || s->kind == TL_PS_HOST) {
+    bool own = s->binds || s->late;
+
+    if (n->attrs == 0 || s->copy ||
+        (s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD)) {
         return TL_OK;
     }
-    if (!s->binds && b->attrs[n->attrs]) {
+    if (!own && b->attrs[n->attrs]) {
         s->at = b->attrs[n->attrs];
         return TL_OK;
     }
@@ -184,7 +209,10 @@ static tl_status bind_attrs(binder *b, tl_pstep *s)
     if (!s->at) {
         return tl_plan_no_memory(b->rt, sizeof(*s->at));
     }
-    if (!s->binds) {
+    if (s->late) {
+        return TL_OK; /* each run sets them */
+    }
+    if (!own) {
         b->attrs[n->attrs] = s->at;
     }
     return tl_gnode_attrs(b->pl->p->g, n, &b->pl->p->env, s->at, &out,
@@ -313,7 +341,7 @@ static tl_status bind_steps(binder *b)
 /* Which outputs are headers of targets. */
 static void bind_outputs(tl_plan *pl)
 {
-    for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
+    for (uint32_t i = 0; i < pl->nout; i++) {
         tl_poutput *o = &pl->outputs[i];
         const tl_pbuf *buf =
             &pl->bufs.items[o->value ? tl_pval_root(pl, o->value) : 0];
@@ -349,7 +377,7 @@ static tl_status bind_calls(tl_plan *pl, tl_rt *rt)
                                     .step = pl->order[pos],
                                     .op = s->op,
                                     .kind = s->kind,
-                                    .binds = s->binds,
+                                    .binds = s->binds || s->late,
                                     .nin = (int32_t)s->nin,
                                     .nout = (int32_t)s->nout};
     }

@@ -7,6 +7,7 @@
 
 #include "compiler/plan_impl.h"
 #include "runtime/base/vec.h"
+#include "runtime/op/dim_code.h"
 
 typedef struct deps {
     const tl_plan *pl;
@@ -75,6 +76,7 @@ bool tl_pstep_is_chained(const tl_plan *pl, const tl_pstep *s)
     case TL_PS_EFFECT:
     case TL_PS_REGION:
     case TL_PS_ITEM:
+    case TL_PS_SLICE:
         return true;
     case TL_PS_HOST:
         return pl->p->g->nodes.items[s->node].kind == TL_G_HOST &&
@@ -96,6 +98,26 @@ static tl_status add_edge(deps *j, uint32_t from, uint32_t to)
                                    : TL_VEC_PUSH(j->edges, e, j->diag);
 }
 
+/* The host ints in a size. */
+static tl_status size_edges(deps *j, uint32_t step, uint32_t size)
+{
+    const tl_graph *g = j->pl->p->g;
+    const tl_gsize *s = &g->dims.items[size];
+    const int64_t *code = g->code.items + s->code;
+
+    for (uint32_t i = 0; i < s->len; i++) {
+        if (code[i] == TL_DC_ATOM) {
+            const tl_gatom *a = &g->atoms.items[code[i + 1]];
+
+            if (a->kind == TL_GA_INT) {
+                TL_TRY(add_edge(j, j->pl->maker_of[a->index], step));
+            }
+        }
+        i += code[i] == TL_DC_ATOM || code[i] == TL_DC_NUM;
+    }
+    return TL_OK;
+}
+
 /* Host scalars that a node reads, itself or in its attributes. */
 static tl_status host_edges(deps *j, uint32_t step, uint32_t node)
 {
@@ -110,6 +132,9 @@ static tl_status host_edges(deps *j, uint32_t step, uint32_t node)
         tl_gval v = g->binds.items[at->binds + k].value;
 
         TL_TRY(add_edge(j, j->pl->maker_of[v], step));
+    }
+    for (uint32_t k = 0; n->attrs != 0 && k < at->ndims; k++) {
+        TL_TRY(size_edges(j, step, g->sizes.items[at->dims + k]));
     }
     return TL_OK;
 }

@@ -3,7 +3,7 @@
 #include "config.h"
 #endif
 
-#include "compiler/plan_impl.h"
+#include "compiler/plan_region.h"
 #include "runtime/base/size.h"
 
 static void put_shape(const tl_pval *v, tl_buf *out)
@@ -46,6 +46,10 @@ static void put_place(const tl_plan *pl, uint32_t v, tl_buf *out)
         tl_buf_printf(out, " at %zu", b->at);
         return;
     }
+    if (b->where == TL_PB_SLICE) {
+        tl_buf_puts(out, " where the run says");
+        return;
+    }
     t = &pl->targets[b->index];
     if (t->donor != 0) {
         tl_buf_printf(out, " over input %u", t->donor - 1);
@@ -69,6 +73,16 @@ static size_t bytes_of(const tl_plan *pl, uint32_t v)
     const tl_pval *val = tl_pval_at(pl, v);
 
     return v ? (size_t)val->numel * tl_dtype_size((tl_dtype)val->dtype) : 0;
+}
+
+static void put_step(const tl_plan *pl, const tl_pstep *s, uint32_t pos,
+                     tl_buf *out);
+
+static void put_steps(const tl_plan *pl, tl_buf *out)
+{
+    for (uint32_t pos = 0; pos < pl->norder; pos++) {
+        put_step(pl, &pl->steps.items[pl->order[pos]], pos, out);
+    }
 }
 
 static void put_step(const tl_plan *pl, const tl_pstep *s, uint32_t pos,
@@ -96,6 +110,10 @@ static void put_step(const tl_plan *pl, const tl_pstep *s, uint32_t pos,
     }
     tl_buf_printf(out, s->taken ? ", in place" : "");
     tl_buf_printf(out, ", %s\n", tl_bytes_str(bytes).s);
+    for (uint32_t k = 0; s->regions && k < s->regions->count; k++) {
+        tl_buf_printf(out, "       region %u:\n", k);
+        put_steps(s->regions->plan[k], out);
+    }
 }
 
 void tl_plan_explain(const tl_plan *pl, const tl_program *p, tl_buf *out)
@@ -114,7 +132,5 @@ void tl_plan_explain(const tl_plan *pl, const tl_program *p, tl_buf *out)
                   pl->kernels, pl->fused, pl->copies,
                   tl_bytes_str(pl->arena).s, tl_bytes_str(pl->lower_bound).s,
                   tl_bytes_str(fresh).s, pl->donated, pl->ntargets);
-    for (uint32_t pos = 0; pos < pl->norder; pos++) {
-        put_step(pl, &pl->steps.items[pl->order[pos]], pos, out);
-    }
+    put_steps(pl, out);
 }

@@ -22,12 +22,14 @@ typedef enum tl_pwhere {
     TL_PB_ARENA,
     TL_PB_INPUT,  /* `index` is the input's number */
     TL_PB_CONST,  /* `index` is the node */
-    TL_PB_OUTPUT  /* `index` is its place in plan->targets */
+    TL_PB_OUTPUT, /* `index` is its place in plan->targets */
+    TL_PB_SLICE   /* part of buffer `base`; where, the run knows */
 } tl_pwhere;
 
 typedef struct tl_pbuf {
     uint8_t where;
     uint32_t index;
+    uint32_t base;
     uint32_t parent;      /* of the union; itself: a root */
     uint32_t first, last; /* positions in the order; of roots */
     uint32_t taken;       /* 1 + position where a result took a root's place */
@@ -56,8 +58,11 @@ typedef enum tl_pstep_kind {
     TL_PS_ITEM,
     TL_PS_HOST,
     TL_PS_EFFECT,
-    TL_PS_REGION /* a branch or loop, walked */
+    TL_PS_SLICE, /* where a slice begins, which the run knows */
+    TL_PS_REGION /* a branch or loop */
 } tl_pstep_kind;
+
+typedef struct tl_pregions tl_pregions; /* plans of regions, plan_region.h */
 
 typedef struct tl_pstep {
     uint8_t kind, which;
@@ -71,7 +76,9 @@ typedef struct tl_pstep {
     uint8_t trailing;      /* ... axes of its rows */
     bool reduces;          /* ... the last part is a reduction at the end */
     uint32_t part, nparts; /* TILE: steps, in plan->refs, by program order */
+    uint32_t area;         /* REGION: buffer of its plans' arenas; 0: none */
     bool binds;            /* host scalars in its attributes */
+    bool late;             /* sizes in them that the run knows */
     bool effects;          /* is one, or has one inside */
     bool fused;            /* lies in a group */
     bool copy;             /* a copy that a layout needed */
@@ -82,6 +89,7 @@ typedef struct tl_pstep {
     tl_tensor **tin, **tout;
     tl_tile *tile;
     tl_tile_reduce *reduction;
+    tl_pregions *regions; /* NULL: the walk runs it */
 } tl_pstep;
 
 /* An output buffer: storage of a donated input, or a fresh one. */
@@ -127,8 +135,21 @@ typedef struct tl_poutput {
     bool alone;      /* no other output lies there */
 } tl_poutput;
 
+/* Headers in a slice whose beginning the run knows. */
+typedef struct tl_pslice {
+    tl_tensor **headers;
+    int64_t *rel; /* offset of each behind the slice's beginning */
+    uint32_t nheaders;
+} tl_pslice;
+
 struct tl_plan {
     tl_program *p;
+    tl_plan *parent;  /* that runs it as a region; NULL: the whole */
+    uint32_t region;
+    const tl_gval *in_vals, *out_vals;
+    uint32_t nin, nout;
+    const uint8_t *donate; /* by input, while it is made; NULL: none */
+    tl_storage area;       /* the arena of a region's plan */
     tl_arena memory; /* of everything below but growing arrays */
     TL_GARRAY(tl_pval) vals;   /* from 1 */
     TL_GARRAY(tl_pbuf) bufs;   /* from 1 */
@@ -147,6 +168,7 @@ struct tl_plan {
     tl_pinput *inputs;
     uint32_t ninputs;
     tl_poutput *outputs;
+    tl_pslice *slices; /* by buffer; NULL: there are none */
     tl_tensor **arena_headers;
     uint32_t narena_headers;
     tl_storage *bound; /* arena that the headers point to */
@@ -169,6 +191,17 @@ static inline uint32_t tl_pbuf_root(const tl_plan *pl, uint32_t b)
         b = pl->bufs.items[b].parent;
     }
     return b;
+}
+
+/* The buffer whose memory a value shows: that under a slice. */
+static inline uint32_t tl_pval_memory(const tl_plan *pl, uint32_t v)
+{
+    uint32_t b = pl->vals.items[v].buf;
+
+    while (pl->bufs.items[b].where == TL_PB_SLICE) {
+        b = pl->bufs.items[b].base;
+    }
+    return tl_pbuf_root(pl, b);
 }
 
 static inline uint32_t tl_pval_root(const tl_plan *pl, uint32_t v)
@@ -207,6 +240,20 @@ TL_MUST_USE tl_status tl_plan_edges(const tl_plan *pl, tl_pedges *edges,
 
 /* Is a value of a target's buffer all of it, as its header shows it? */
 bool tl_plan_is_whole(const tl_plan *pl, const tl_ptarget *t, uint32_t v);
+
+/* What the plan of a region is made for; it lives as long as the plan. */
+typedef struct tl_pscope {
+    uint32_t region;
+    uint32_t nin, nout;
+    const tl_gval *in;     /* parameters, then what is taken from outside */
+    const tl_gval *out;
+    const uint8_t *donate; /* by input */
+} tl_pscope;
+
+/* The plan of a region inside that of what is around it; *out NULL: it cannot
+ * be planned. */
+TL_MUST_USE tl_status tl_plan_sub(tl_plan **out, tl_plan *parent,
+                                  const tl_pscope *scope, tl_rt *rt);
 
 /* The stages. */
 TL_MUST_USE tl_status tl_plan_make(tl_plan *pl, tl_rt *rt, const tl_run *run);

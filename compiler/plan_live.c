@@ -22,7 +22,7 @@
 
 bool tl_plan_donates(const tl_plan *pl, uint32_t input)
 {
-    return ((const uint8_t *)(pl->key + pl->p->natoms))[input] != 0;
+    return pl->donate && pl->donate[input] != 0;
 }
 
 bool tl_pval_same_type(const tl_pval *a, const tl_pval *b)
@@ -72,7 +72,7 @@ static uint32_t readers(const tl_plan *pl, const tl_pstep *s, uint32_t root)
     for (uint32_t i = 0; i < s->nin; i++) {
         uint32_t v = pl->refs.items[s->in + i];
 
-        n += v != 0 && tl_pval_root(pl, v) == root;
+        n += v != 0 && tl_pval_memory(pl, v) == root;
     }
     return n;
 }
@@ -94,7 +94,7 @@ static bool fits(const tl_plan *pl, const tl_pstep *s, uint32_t i, uint32_t k)
 /* Could the header of input buffer `b` be that of value `v`? */
 static bool is_like(const tl_plan *pl, const tl_pbuf *b, uint32_t v)
 {
-    uint32_t in = pl->val_of[pl->p->g->inputs.items[b->index]];
+    uint32_t in = pl->val_of[pl->in_vals[b->index]];
 
     return tl_pval_at(pl, in)->contiguous &&
            tl_pval_same_type(tl_pval_at(pl, in), tl_pval_at(pl, v));
@@ -153,7 +153,7 @@ static void reset(tl_plan *pl)
 
         buf->parent = b;
         buf->first = buf->last = buf->taken = 0;
-        if (buf->maker != 0) {
+        if (buf->maker != 0 && buf->where != TL_PB_SLICE) {
             buf->where = TL_PB_ARENA;
             buf->index = 0;
         }
@@ -161,10 +161,42 @@ static void reset(tl_plan *pl)
     for (uint32_t s = 1; s < pl->steps.len; s++) {
         pl->steps.items[s].taken = 0;
     }
-    memset(pl->given, 0, pl->p->g->inputs.len);
+    memset(pl->given, 0, pl->nin);
     pl->ntargets = 0;
     pl->last_effect = 0;
     pl->last_chained = 0;
+}
+
+/* A buffer is read at `pos`, and what it is a slice of. */
+static void set_used(tl_plan *pl, uint32_t b, uint32_t pos)
+{
+    pl->bufs.items[b].last = pos;
+    while (pl->bufs.items[b].where == TL_PB_SLICE) {
+        b = pl->bufs.items[b].base;
+        pl->bufs.items[b].last = pos;
+    }
+}
+
+/* An output lies in a buffer.  A slice is copied at the end, until when what
+ * it looks at is in place. */
+static void set_lasting(tl_plan *pl, uint32_t b)
+{
+    bool slice = pl->bufs.items[b].where == TL_PB_SLICE;
+    tl_pbuf *buf;
+
+    while (pl->bufs.items[b].where == TL_PB_SLICE) {
+        pl->bufs.items[b].last = pl->norder;
+        b = pl->bufs.items[b].base;
+    }
+    buf = &pl->bufs.items[b];
+    if (!slice || buf->maker == 0) {
+        buf->last = TL_PLAN_END;
+    } else if (buf->last != TL_PLAN_END) {
+        buf->last = pl->norder;
+    }
+    if (!slice && buf->maker != 0) {
+        buf->where = TL_PB_OUTPUT;
+    }
 }
 
 /* First and last position of each buffer by itself; a buffer with an output
@@ -180,8 +212,12 @@ static void set_lives(tl_plan *pl)
             uint32_t v = pl->refs.items[s->in + i];
 
             if (v != 0) {
-                pl->bufs.items[tl_pval_at(pl, v)->buf].last = pos;
+                set_used(pl, tl_pval_at(pl, v)->buf, pos);
             }
+        }
+        if (s->area != 0) {
+            pl->bufs.items[s->area].first = pl->bufs.items[s->area].last =
+                pos;
         }
         for (uint32_t k = 0; k < s->nout; k++) {
             tl_pbuf *b = &pl->bufs.items
@@ -191,15 +227,9 @@ static void set_lives(tl_plan *pl)
             b->first = b->last = pos;
         }
     }
-    for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
-        uint32_t v = pl->outputs[i].value;
-        tl_pbuf *b = &pl->bufs.items[tl_pval_at(pl, v)->buf];
-
-        if (v != 0) {
-            b->last = TL_PLAN_END;
-            if (b->maker != 0) {
-                b->where = TL_PB_OUTPUT;
-            }
+    for (uint32_t i = 0; i < pl->nout; i++) {
+        if (pl->outputs[i].value != 0) {
+            set_lasting(pl, tl_pval_at(pl, pl->outputs[i].value)->buf);
         }
     }
 }
@@ -238,18 +268,20 @@ static bool unlisted(const tl_plan *pl, uint32_t root, uint32_t pos)
 }
 
 /* May input buffer `b` give its storage to target `t`?  Not before something
- * that data may refuse: a run that fails has changed nothing. */
+ * that data may refuse: a run that fails has changed nothing.  Of what a loop
+ * carries nobody else knows. */
 static bool may_donate(const tl_plan *pl, const tl_ptarget *t, uint32_t b)
 {
     const tl_pbuf *from = &pl->bufs.items[b];
     const tl_pbuf *to = &pl->bufs.items[t->buf];
 
     if (from->where != TL_PB_INPUT || from->last > to->first ||
-        to->first < pl->last_chained ||
+        (to->first < pl->last_chained && !pl->parent) ||
         !tl_plan_donates(pl, from->index) || !is_like(pl, from, t->value)) {
         return false;
     }
-    return !pl->given[from->index] && !unlisted(pl, t->buf, to->first);
+    return !pl->given[from->index] &&
+           (pl->parent || !unlisted(pl, t->buf, to->first));
 }
 
 /* The step that writes a target first, and which of its results that is. */
@@ -292,16 +324,15 @@ static void donor_direct(tl_plan *pl, tl_ptarget *t)
 /* Any other input of the type whose last reader ran before. */
 static void donor_other(tl_plan *pl, tl_ptarget *t)
 {
-    const tl_graph *g = pl->p->g;
     const tl_pbuf *to = &pl->bufs.items[t->buf];
 
-    for (uint32_t i = 0; i < pl->p->ntensors && t->donor == 0; i++) {
-        uint32_t v = pl->val_of[g->inputs.items[pl->p->tensors[i]]];
+    for (uint32_t i = 0; i < pl->nin && t->donor == 0; i++) {
+        uint32_t v = pl->val_of[pl->in_vals[i]]; /* 0: a host scalar */
         const tl_pval *a = tl_pval_at(pl, v);
         const tl_pbuf *from = &pl->bufs.items[a->buf];
 
         if (from->last < to->first && may_donate(pl, t, a->buf)) {
-            give(pl, t, pl->p->tensors[i]);
+            give(pl, t, i);
         }
     }
 }
@@ -330,7 +361,7 @@ static void add_target(tl_plan *pl, uint32_t root)
 static void set_targets(tl_plan *pl)
 {
     pl->donated = 0;
-    for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
+    for (uint32_t i = 0; i < pl->nout; i++) {
         uint32_t v = pl->outputs[i].value;
         uint32_t root = v ? tl_pval_root(pl, v) : 0;
         tl_ptarget *t;
@@ -364,8 +395,9 @@ static void set_targets(tl_plan *pl)
 
 static tl_status set_bound(tl_plan *pl, tl_rt *rt)
 {
-    size_t *change = tl_calloc((size_t)pl->norder + 1, 2 * sizeof(*change));
-    size_t *freed = change + pl->norder + 1, live = 0;
+    size_t n = (size_t)pl->norder + 2; /* slices are copied after the end */
+    size_t *change = tl_calloc(n, 2 * sizeof(*change));
+    size_t *freed = change + n, live = 0;
 
     if (!change) {
         return tl_plan_no_memory(rt, pl->norder * sizeof(*change));
@@ -390,8 +422,8 @@ static tl_status set_bound(tl_plan *pl, tl_rt *rt)
 
 static tl_status make_room(tl_plan *pl, tl_rt *rt)
 {
-    size_t outputs = pl->p->g->outputs.len + 1;
-    size_t inputs = pl->p->g->inputs.len + 1;
+    size_t outputs = (size_t)pl->nout + 1;
+    size_t inputs = (size_t)pl->nin + 1;
 
     if (pl->targets) {
         return TL_OK;

@@ -118,6 +118,17 @@ static bool same_layout(const tl_layout *l, const tl_pval *v)
            memcmp(l->stride, v->stride, bytes) == 0;
 }
 
+/* Bytes of a tensor of this layout without gaps. */
+static size_t bytes_of(const tl_layout *l, const tl_gvalue *type)
+{
+    size_t bytes = tl_dtype_size((tl_dtype)type->dtype);
+
+    for (int i = 0; i < l->rank; i++) {
+        bytes *= (size_t)l->size[i];
+    }
+    return bytes;
+}
+
 static bool is_tensor(const maker *m, tl_gval v)
 {
     return v != 0 && m->g->values.items[v].cls == TL_GC_TENSOR;
@@ -128,6 +139,20 @@ static bool is_tensor(const maker *m, tl_gval v)
 static tl_status ref_push(maker *m, uint32_t v)
 {
     return TL_VEC_PUSH(&m->pl->refs, v, m->rt->diag);
+}
+
+/* Has it sizes in its attributes that are looked up when it runs? */
+static bool has_late_dims(const maker *m, const tl_gnode *n)
+{
+    const tl_gattrs *at = &m->g->attrs.items[n->attrs];
+
+    for (uint32_t k = 0; n->attrs != 0 && k < at->ndims; k++) {
+        if (!tl_program_size_is_keyed(m->pl->p,
+                                      m->g->sizes.items[at->dims + k])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Does a node do something outside, itself or in a region? */
@@ -163,6 +188,7 @@ static tl_status step_begin(maker *m, tl_pstep *s, tl_pstep_kind kind,
                     .in = (uint32_t)m->pl->refs.len};
     s->effects = has_effects(m->g, node);
     s->binds = m->g->attrs.items[node->attrs].nbinds > 0;
+    s->late = kind == TL_PS_KERNEL && has_late_dims(m, node);
     for (uint32_t k = from; k < node->nin; k++) {
         tl_gval v = tl_goperand(m->g, node, k);
 
@@ -170,6 +196,19 @@ static tl_status step_begin(maker *m, tl_pstep *s, tl_pstep_kind kind,
         s->nin++;
     }
     return TL_OK;
+}
+
+static bool has_keyed_shape(const maker *m, tl_gval v)
+{
+    const tl_gvalue *value = &m->g->values.items[v];
+
+    for (uint32_t k = 0; k < value->rank; k++) {
+        if (!tl_program_size_is_keyed(m->pl->p,
+                                      m->g->sizes.items[value->shape + k])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Its results, one value for each tensor result of the node, and push it. */
@@ -186,6 +225,10 @@ static tl_status step_end(maker *m, tl_pstep *s)
         if (type->cls != TL_GC_TENSOR) {
             m->pl->maker_of[v] = (uint32_t)m->pl->steps.len;
             continue;
+        }
+        if (!has_keyed_shape(m, v)) {
+            m->pl->impossible = true;
+            return TL_OK;
         }
         TL_TRY(tl_gvalue_sizes(m->g, v, m->pl->p->env.atom, size,
                                m->rt->diag));
@@ -237,6 +280,45 @@ static tl_status add_copy(maker *m, uint32_t n, uint32_t x, uint32_t *out)
 
 /* ---- kinds of nodes ----------------------------------------------------- */
 
+/* A slice whose beginning the run knows: its layout as if it began at 0, in a
+ * buffer that a step points into x. */
+static tl_status add_slice(maker *m, uint32_t n)
+{
+    const tl_gnode *node = &m->g->nodes.items[n];
+    const tl_gattrs *at = &m->g->attrs.items[node->attrs];
+    uint32_t x = m->pl->val_of[tl_goperand(m->g, node, 0)], buf;
+    const tl_pval *from = tl_pval_at(m->pl, x);
+    tl_layout to = {.rank = from->rank};
+    tl_pstep s;
+
+    for (int i = 0; i < to.rank; i++) {
+        for (uint32_t k = 1; k < 3; k++) { /* size and step */
+            uint32_t size =
+                m->g->sizes.items[at->dims + 3 * (uint32_t)i + k];
+
+            if (!tl_program_size_is_keyed(m->pl->p, size)) {
+                m->pl->impossible = true;
+                return TL_OK;
+            }
+            TL_TRY(tl_graph_size_eval(m->g, size, m->pl->p->env.atom,
+                                      k == 1 ? &to.size[i] : &to.stride[i],
+                                      m->rt->diag));
+        }
+        to.stride[i] *= from->stride[i];
+    }
+    TL_TRY(step_begin(m, &s, TL_PS_SLICE, n, 0));
+    TL_TRY(buf_new(m, TL_PB_SLICE, 0, 0, &buf));
+    m->pl->bufs.items[buf].base = tl_pval_at(m->pl, x)->buf;
+    m->pl->bufs.items[buf].maker = (uint32_t)m->pl->steps.len;
+    TL_TRY(val_new(m, node->out, buf, (tl_dtype)tl_pval_at(m->pl, x)->dtype,
+                   &to, &m->pl->val_of[node->out]));
+    s.out = (uint32_t)m->pl->refs.len;
+    s.nout = 1;
+    s.binds = false;
+    TL_TRY(ref_push(m, m->pl->val_of[node->out]));
+    return TL_VEC_PUSH(&m->pl->steps, s, m->rt->diag);
+}
+
 static tl_status add_view(maker *m, uint32_t n)
 {
     const tl_gnode *node = &m->g->nodes.items[n];
@@ -246,6 +328,13 @@ static tl_status add_view(maker *m, uint32_t n)
     tl_attrs storage;
 
     if (m->g->attrs.items[node->attrs].nbinds > 0) {
+        m->pl->impossible = true;
+        return TL_OK;
+    }
+    if (has_late_dims(m, node)) {
+        if (node->op == TL_OP_slice) {
+            return add_slice(m, n);
+        }
         m->pl->impossible = true;
         return TL_OK;
     }
@@ -326,20 +415,15 @@ static tl_status add_const(maker *m, uint32_t n)
     return val_new(m, v, buf, t->dtype, &l, &m->pl->val_of[v]);
 }
 
-/* A branch or loop: operands, then what its regions take from outside. */
+/* A branch or loop: operands, then what its regions take from outside.  Its
+ * regions get plans of their own, or the walk runs it. */
 static tl_status add_region(maker *m, uint32_t n)
 {
     tl_pstep s;
     tl_gval *captured = NULL;
     uint32_t count = 0;
-    bool sure;
     tl_status st;
 
-    TL_TRY(tl_region_is_row_major(m->pl, n, &sure, m->rt->diag));
-    if (!sure) {
-        m->pl->impossible = true;
-        return TL_OK;
-    }
     TL_TRY(step_begin(m, &s, TL_PS_REGION, n, 0));
     TL_GOTO(st, tl_region_captured(m->pl->p, n, &captured, &count,
                                    m->rt->diag));
@@ -351,10 +435,58 @@ static tl_status add_region(maker *m, uint32_t n)
     for (uint32_t k = 0; k < count; k++) {
         TL_GOTO(st, ref_push(m, captured[k]));
     }
-    st = step_end(m, &s);
+    TL_GOTO(st, tl_region_plan(m->pl, &s, captured, count, m->rt));
+    if (s.regions) {
+        TL_GOTO(st, buf_new(m, TL_PB_ARENA, 0, s.regions->arena, &s.area));
+        m->pl->bufs.items[s.area].maker = (uint32_t)m->pl->steps.len;
+    } else if (!m->pl->impossible) {
+        bool sure;
+
+        TL_GOTO(st, tl_region_is_row_major(m->pl, n, &sure, m->rt->diag));
+        m->pl->impossible = !sure;
+    }
+    if (!m->pl->impossible) {
+        st = step_end(m, &s);
+    }
 out:
+    if (st != TL_OK || m->pl->impossible) {
+        tl_region_free(s.regions);
+    }
     tl_free(captured);
     return st;
+}
+
+/* A region's parameters are row-major, what it takes from outside lies as it
+ * does there. */
+static tl_status add_region_inputs(maker *m)
+{
+    tl_plan *pl = m->pl;
+
+    for (uint32_t i = 0; i < pl->nin && pl->parent; i++) {
+        tl_gval v = pl->in_vals[i];
+        uint32_t outer = pl->parent->val_of[v], buf;
+        const tl_gvalue *type = &m->g->values.items[v];
+        int64_t size[TL_MAX_RANK];
+        tl_layout l;
+
+        if (type->cls != TL_GC_TENSOR || pl->impossible) {
+            continue;
+        }
+        if (outer != 0) {
+            get_layout(tl_pval_at(pl->parent, outer), &l);
+            l.offset = 0;
+        } else if (has_keyed_shape(m, v)) {
+            TL_TRY(tl_gvalue_sizes(m->g, v, pl->p->env.atom, size,
+                                   m->rt->diag));
+            tl_layout_row_major(&l, type->rank, size);
+        } else {
+            pl->impossible = true;
+            continue;
+        }
+        TL_TRY(buf_new(m, TL_PB_INPUT, i, bytes_of(&l, type), &buf));
+        TL_TRY(val_new(m, v, buf, (tl_dtype)type->dtype, &l, &pl->val_of[v]));
+    }
+    return TL_OK;
 }
 
 static tl_status add_node(maker *m, uint32_t n)
@@ -403,7 +535,7 @@ static tl_status make_room(maker *m)
 
     pl->val_of = tl_arena_array(&pl->memory, n, sizeof(*pl->val_of));
     pl->maker_of = tl_arena_array(&pl->memory, n, sizeof(*pl->maker_of));
-    pl->outputs = tl_arena_array(&pl->memory, m->g->outputs.len + 1,
+    pl->outputs = tl_arena_array(&pl->memory, (size_t)pl->nout + 1,
                                  sizeof(*pl->outputs));
     if (!pl->val_of || !pl->maker_of || !pl->outputs) {
         return tl_plan_no_memory(m->rt, n * sizeof(*pl->val_of));
@@ -414,20 +546,38 @@ static tl_status make_room(maker *m)
     return TL_VEC_PUSH(&pl->refs, 0, m->rt->diag);
 }
 
+/* A slice is copied to be an output, so it must be row-major; what a region
+ * gives must be in any case. */
+static void check_output(tl_plan *pl, uint32_t v)
+{
+    const tl_pval *x = tl_pval_at(pl, v);
+
+    if (v != 0 && !x->contiguous &&
+        (pl->parent || pl->bufs.items[x->buf].where == TL_PB_SLICE)) {
+        pl->impossible = true;
+    }
+}
+
 tl_status tl_plan_make(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
     maker m = {.pl = pl, .g = pl->p->g, .rt = rt, .run = run};
+    uint32_t last;
 
     TL_TRY(make_room(&m));
-    for (uint32_t n = 1; n < m.g->nodes.len && !pl->impossible; n++) {
-        if (m.g->nodes.items[n].owner == 0) {
+    TL_TRY(add_region_inputs(&m));
+    last = pl->region ? m.g->regions.items[pl->region].last
+                      : (uint32_t)m.g->nodes.len;
+    for (uint32_t n = pl->region ? m.g->regions.items[pl->region].first : 1;
+         n < last && !pl->impossible; n++) {
+        if (m.g->nodes.items[n].owner == pl->region) {
             TL_TRY(add_node(&m, n));
         }
     }
-    for (size_t i = 0; i < m.g->outputs.len && !pl->impossible; i++) {
-        tl_gval v = m.g->outputs.items[i];
+    for (uint32_t i = 0; i < pl->nout && !pl->impossible; i++) {
+        tl_gval v = pl->out_vals[i];
 
         pl->outputs[i].value = is_tensor(&m, v) ? pl->val_of[v] : 0;
+        check_output(pl, pl->outputs[i].value);
     }
     return TL_OK;
 }

@@ -47,7 +47,7 @@ static void find_writers(const tl_plan *pl, uint32_t *writer)
         const tl_ptarget *t = &pl->targets[i];
 
         if (t->donor != 0) {
-            uint32_t in = pl->p->g->inputs.items[t->donor - 1];
+            uint32_t in = pl->in_vals[t->donor - 1];
 
             writer[tl_pval_at(pl, pl->val_of[in])->buf] =
                 pl->order[pl->bufs.items[t->buf].first];
@@ -70,7 +70,7 @@ static tl_status donor_edges(order_job *j)
 
         for (uint32_t i = 0; i < s->nin; i++) {
             uint32_t v = pl->refs.items[s->in + i];
-            uint32_t w = v ? writer[tl_pval_at(pl, v)->buf] : 0;
+            uint32_t w = v ? writer[tl_pval_memory(pl, v)] : 0;
 
             if (w != 0) {
                 TL_TRY(add_edge(j, pl->order[pos], w));
@@ -155,6 +155,7 @@ static int64_t growth(const order_job *j, const tl_pstep *s)
             bytes += (int64_t)pl->bufs.items[b].bytes;
         }
     }
+    bytes += (int64_t)pl->bufs.items[s->area].bytes; /* for a moment */
     for (uint32_t i = 0; i < s->nin; i++) {
         uint32_t v = pl->refs.items[s->in + i];
         uint32_t b = v ? tl_pval_at(pl, v)->buf : 0;
@@ -301,7 +302,7 @@ static void set_places(order_job *j)
                           ? pl->refs.items[step->part + step->nparts - 1]
                           : s;
     }
-    for (size_t i = 0; i < pl->p->g->outputs.len; i++) {
+    for (uint32_t i = 0; i < pl->nout; i++) {
         if (pl->outputs[i].value != 0) {
             j->lasts[tl_pval_at(pl, pl->outputs[i].value)->buf] = true;
         }
@@ -353,11 +354,10 @@ out:
 /* Could some input be the donor of a target? */
 static bool is_wanted(const tl_plan *pl, const tl_ptarget *t)
 {
-    for (uint32_t i = 0; i < pl->p->ntensors && t->whole; i++) {
-        uint32_t input = pl->p->tensors[i];
-        uint32_t v = pl->val_of[pl->p->g->inputs.items[input]];
+    for (uint32_t i = 0; i < pl->nin && t->whole; i++) {
+        uint32_t v = pl->val_of[pl->in_vals[i]];
 
-        if (tl_plan_donates(pl, input) &&
+        if (v != 0 && tl_plan_donates(pl, i) &&
             tl_pval_same_type(tl_pval_at(pl, v), tl_pval_at(pl, t->value))) {
             return true;
         }

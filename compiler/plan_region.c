@@ -1,4 +1,5 @@
-/* plan_region.c - branches and loops as steps of a plan, run by the walk.
+/* plan_region.c - branches and loops as steps of a plan: what they take from
+ * outside, and their run by the walk where they have no plans of their own.
  *
  * The walk sees the plan's tensors through references, so it writes over none
  * of them; what it gives is copied to where the plan has its results. */
@@ -98,7 +99,7 @@ static tl_status chase_all(chase *c, uint32_t node, bool *sure)
     while (*sure && c->todo.len > 0) {
         tl_gval v = c->todo.items[--c->todo.len];
 
-        if (c->pl->p->facts.region[v] == 0) {
+        if (c->pl->val_of[v] != 0) { /* outside, where layouts are known */
             *sure = c->pl->vals.items[c->pl->val_of[v]].contiguous;
         } else {
             TL_TRY(chase_value(c, v, sure));
@@ -128,6 +129,7 @@ tl_status tl_region_is_row_major(const tl_plan *pl, uint32_t node, bool *out,
 
 typedef struct capture {
     const tl_program *p;
+    uint32_t node;
     uint8_t *seen;
     struct {
         tl_gval *items;
@@ -136,10 +138,22 @@ typedef struct capture {
     tl_diag *diag;
 } capture;
 
+/* Does region r lie in the node? */
+static bool is_inside(const capture *c, uint32_t r)
+{
+    const tl_graph *g = c->p->g;
+
+    while (r != 0 && g->regions.items[r].node != c->node) {
+        r = g->nodes.items[g->regions.items[r].node].owner;
+    }
+    return r != 0;
+}
+
 static tl_status capture_value(capture *c, tl_gval v)
 {
-    if (v == 0 || c->p->facts.region[v] != 0 || c->seen[v] ||
-        c->p->g->values.items[v].cls != TL_GC_TENSOR) {
+    if (v == 0 || c->seen[v] ||
+        c->p->g->values.items[v].cls != TL_GC_TENSOR ||
+        is_inside(c, c->p->facts.region[v])) {
         return TL_OK;
     }
     c->seen[v] = 1;
@@ -176,7 +190,7 @@ tl_status tl_region_captured(const tl_program *p, uint32_t node,
                              tl_gval **out, uint32_t *n, tl_diag *diag)
 {
     const tl_gnode *owner = &p->g->nodes.items[node];
-    capture c = {.p = p, .diag = diag};
+    capture c = {.p = p, .node = node, .diag = diag};
     tl_status st = TL_OK;
 
     c.seen = tl_calloc(p->g->values.len + 1, 1);
@@ -232,8 +246,8 @@ static tl_status take_results(tl_plan *pl, const tl_pstep *s, tl_rt *rt)
     return TL_OK;
 }
 
-tl_status tl_region_run(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
-                        const tl_run *run)
+tl_status tl_region_walk(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
+                         const tl_run *run)
 {
     tl_walk *w = &pl->p->walk;
     tl_span span = rt->span;

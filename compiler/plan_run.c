@@ -8,11 +8,26 @@
 
 /* ---- where headers point ------------------------------------------------ */
 
-/* An arena that is large enough, for all plans of the program. */
+static void point_arena(tl_plan *pl, tl_storage *arena)
+{
+    if (pl->bound != arena) {
+        for (uint32_t i = 0; i < pl->narena_headers; i++) {
+            pl->arena_headers[i]->storage = arena;
+        }
+        pl->bound = arena;
+    }
+}
+
+/* An arena that is large enough, for all plans of the program; that of a
+ * region's plan is part of the arena around it. */
 static tl_status bind_arena(tl_plan *pl, tl_rt *rt)
 {
     tl_program *p = pl->p;
 
+    if (pl->parent) {
+        point_arena(pl, &pl->area);
+        return TL_OK;
+    }
     if (!p->arena || tl_storage_bytes(p->arena) < pl->arena) {
         tl_storage *arena;
 
@@ -20,12 +35,7 @@ static tl_status bind_arena(tl_plan *pl, tl_rt *rt)
         tl_storage_unref(p->arena);
         p->arena = arena;
     }
-    if (pl->bound != p->arena) {
-        for (uint32_t i = 0; i < pl->narena_headers; i++) {
-            pl->arena_headers[i]->storage = p->arena;
-        }
-        pl->bound = p->arena;
-    }
+    point_arena(pl, p->arena);
     return TL_OK;
 }
 
@@ -53,7 +63,8 @@ static bool is_given(const tl_ptarget *t, const tl_run *run)
 {
     const tl_tensor *x = run->tensors[t->donor - 1];
 
-    return x->refs == 1 && x->offset == 0 && x->storage &&
+    return run->donate[t->donor - 1] && x->refs == 1 && x->offset == 0 &&
+           x->storage &&
            tl_storage_unshared(x->storage) &&
            tl_storage_bytes(x->storage) <= t->most;
 }
@@ -114,9 +125,10 @@ static tl_status view_of(const tl_pval *v, const tl_tensor *base,
                           base->offset + v->offset, rt->diag);
 }
 
-/* A reference to value v that may be kept: of an input or output its own
- * header or a view of it, of what lies in the arena a copy. */
-static tl_status give_value(tl_plan *pl, uint32_t v, tl_rt *rt,
+/* A reference to value v: of an input or output its own header or a view of
+ * it, of what lies in the arena a copy.  An input of a region's plan may lie
+ * in an arena as well: `keep` it only as a copy. */
+static tl_status give_value(tl_plan *pl, uint32_t v, bool keep, tl_rt *rt,
                             const tl_run *run, tl_tensor **out)
 {
     const tl_pval *val = tl_pval_at(pl, v);
@@ -124,10 +136,10 @@ static tl_status give_value(tl_plan *pl, uint32_t v, tl_rt *rt,
     tl_tensor *base;
     bool whole;
 
-    switch ((tl_pwhere)b->where) {
+    switch (keep && pl->parent ? TL_PB_ARENA : (tl_pwhere)b->where) {
     case TL_PB_INPUT:
         base = run->tensors[b->index];
-        whole = v == pl->val_of[pl->p->g->inputs.items[b->index]];
+        whole = v == pl->val_of[pl->in_vals[b->index]];
         break;
     case TL_PB_CONST:
         base = pl->p->consts[b->index];
@@ -149,11 +161,10 @@ static tl_status give_value(tl_plan *pl, uint32_t v, tl_rt *rt,
 
 static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
-    const tl_graph *g = pl->p->g;
     tl_status st = TL_OK;
-    size_t i;
+    uint32_t i;
 
-    for (i = 0; i < g->outputs.len && st == TL_OK; i++) {
+    for (i = 0; i < pl->nout && st == TL_OK; i++) {
         const tl_poutput *o = &pl->outputs[i];
 
         if (o->alone) { /* the target's own reference */
@@ -162,9 +173,10 @@ static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run)
         } else if (o->target != 0) {
             run->out_tensors[i] = tl_tensor_ref(pl->targets[o->target - 1].t);
         } else if (o->value != 0) {
-            st = give_value(pl, o->value, rt, run, &run->out_tensors[i]);
+            st = give_value(pl, o->value, false, rt, run,
+                            &run->out_tensors[i]);
         } else {
-            run->out_scalars[i] = pl->p->env.scalar[g->outputs.items[i]];
+            run->out_scalars[i] = pl->p->env.scalar[pl->out_vals[i]];
         }
     }
     if (st == TL_OK) {
@@ -243,7 +255,7 @@ static tl_status call_effect(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
 
         w->in[made] = NULL;
         if (v != 0) {
-            st = give_value(pl, v, rt, run, &w->in[made]);
+            st = give_value(pl, v, true, rt, run, &w->in[made]);
         }
     }
     w->rt = rt;
@@ -276,6 +288,68 @@ static tl_status run_effect(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
     return call_effect(pl, s, rt, run);
 }
 
+/* ---- what the run knows ------------------------------------------------- */
+
+/* The shape rule says what is wrong with a slice that is out of range. */
+static tl_status refuse_slice(tl_plan *pl, const tl_pstep *s, tl_rt *rt)
+{
+    const tl_gnode *n = &pl->p->g->nodes.items[s->node];
+    const tl_attrs *at;
+    tl_attrs storage;
+    tl_ttype in, out;
+
+    TL_TRY(tl_gnode_attrs(pl->p->g, n, &pl->p->env, &storage, &at, rt->diag));
+    tl_tensor_type(s->tin[0], &in);
+    TL_TRY(tl_op_infer(&rt->infer, (tl_op)n->op, &in, 1, at, &out));
+    return tl_fail(rt->diag, TL_E0699, "a slice that is out of range");
+}
+
+/* Point the headers of a slice to where it begins. */
+static tl_status run_slice(tl_plan *pl, const tl_pstep *s, tl_rt *rt)
+{
+    const tl_graph *g = pl->p->g;
+    const tl_gattrs *at = &g->attrs.items[g->nodes.items[s->node].attrs];
+    const tl_tensor *x = s->tin[0], *y = s->tout[0];
+    const tl_pslice *slice =
+        &pl->slices[tl_pval_at(pl, pl->refs.items[s->out])->buf];
+    int64_t offset = x->offset;
+
+    for (int i = 0; i < x->rank; i++) {
+        uint32_t dim = at->dims + 3 * (uint32_t)i;
+        int64_t start, step, last;
+
+        TL_TRY(tl_graph_size_eval(g, g->sizes.items[dim], pl->p->env.atom,
+                                  &start, rt->diag));
+        TL_TRY(tl_graph_size_eval(g, g->sizes.items[dim + 2],
+                                  pl->p->env.atom, &step, rt->diag));
+        last = start + (y->size[i] - 1) * step;
+        if (y->size[i] > 0 && (start < 0 || start >= x->size[i] ||
+                               last < 0 || last >= x->size[i])) {
+            return refuse_slice(pl, s, rt);
+        }
+        offset += start * x->stride[i];
+    }
+    for (uint32_t k = 0; k < slice->nheaders; k++) {
+        slice->headers[k]->storage = x->storage;
+        slice->headers[k]->offset = offset + slice->rel[k];
+    }
+    return TL_OK;
+}
+
+/* Host scalars and sizes of the run into the attributes of a step. */
+static tl_status set_attrs(tl_plan *pl, const tl_pstep *s, tl_rt *rt)
+{
+    const tl_gnode *n = &pl->p->g->nodes.items[s->node];
+    const tl_attrs *at;
+
+    if (s->late) {
+        return tl_gnode_attrs(pl->p->g, n, &pl->p->env, s->at, &at,
+                              rt->diag);
+    }
+    tl_gnode_attrs_bind(pl->p->g, n, &pl->p->env, s->at);
+    return TL_OK;
+}
+
 /* Steps that are no kernel of the device. */
 static tl_status run_other(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
                            const tl_run *run)
@@ -297,6 +371,8 @@ static tl_status run_other(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
         return run_host(pl->p, s->node, rt);
     case TL_PS_EFFECT:
         return run_effect(pl, s, rt, run);
+    case TL_PS_SLICE:
+        return run_slice(pl, s, rt);
     default:
         return tl_region_run(pl, s, rt, run);
     }
@@ -324,17 +400,17 @@ static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 
     for (const tl_pcall *c = pl->calls; c < end; c++) {
         const tl_pstep *s = &pl->steps.items[c->step];
-        tl_status st;
+        tl_status st = TL_OK;
 
         if (interrupted && *interrupted) {
             st = tl_fail(rt->diag, TL_E0608, "interrupted");
             return fail_step(pl, s, rt, st);
         }
         if (c->binds) {
-            tl_gnode_attrs_bind(g, &g->nodes.items[s->node], &pl->p->env,
-                                s->at);
+            st = set_attrs(pl, s, rt);
         }
-        st = c->kind == TL_PS_KERNEL
+        st = st != TL_OK ? st
+             : c->kind == TL_PS_KERNEL
                  ? c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
                              c->nout, c->at)
                  : run_other(pl, s, rt, run);

@@ -124,6 +124,8 @@ void tl_program_free(tl_program *p)
     tl_free(p->early);
     tl_free(p->nodes);
     tl_free(p->atoms);
+    tl_free(p->sizes);
+    tl_free(p->keyed);
     tl_free(p->key);
     tl_graph_free(p->g);
     tl_free(p);

@@ -15,14 +15,15 @@ static bool atom_is_early(const tl_program *p, uint32_t atom)
     return a->kind == TL_GA_SIZE || p->early[a->index] != 0;
 }
 
-bool tl_program_size_is_early(const tl_program *p, uint32_t size)
+/* Do all atoms of a size have the property? */
+static bool all_atoms(const tl_program *p, uint32_t size,
+                      bool (*has)(const tl_program *p, uint32_t atom))
 {
     const tl_gsize *s = &p->g->dims.items[size];
     const int64_t *code = p->g->code.items + s->code;
 
     for (uint32_t i = 0; i < s->len; i++) {
-        if (code[i] == TL_DC_ATOM &&
-            !atom_is_early(p, (uint32_t)code[i + 1])) {
+        if (code[i] == TL_DC_ATOM && !has(p, (uint32_t)code[i + 1])) {
             return false;
         }
         i += code[i] == TL_DC_ATOM || code[i] == TL_DC_NUM;
@@ -30,10 +31,25 @@ bool tl_program_size_is_early(const tl_program *p, uint32_t size)
     return true;
 }
 
+static bool atom_is_keyed(const tl_program *p, uint32_t atom)
+{
+    return p->keyed[atom] != 0;
+}
+
+bool tl_program_size_is_keyed(const tl_program *p, uint32_t size)
+{
+    return all_atoms(p, size, atom_is_keyed);
+}
+
+static bool size_is_early(const tl_program *p, uint32_t size)
+{
+    return all_atoms(p, size, atom_is_early);
+}
+
 static bool sizes_are_early(const tl_program *p, uint32_t first, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
-        if (!tl_program_size_is_early(p, p->g->sizes.items[first + k])) {
+        if (!size_is_early(p, p->g->sizes.items[first + k])) {
             return false;
         }
     }
@@ -55,7 +71,7 @@ static bool node_is_early(const tl_program *p, const tl_gnode *n)
     case TL_G_NUM:
         return true;
     case TL_G_SIZE:
-        return tl_program_size_is_early(p, size_of_node(p, n));
+        return size_is_early(p, size_of_node(p, n));
     case TL_G_HOST:
         for (uint32_t k = 0; k < n->nin; k++) {
             if (!p->early[tl_goperand(p->g, n, k)]) {
@@ -70,7 +86,7 @@ static bool node_is_early(const tl_program *p, const tl_gnode *n)
     }
 }
 
-/* Mark what the early atoms are computed from, from the last node back. */
+/* Mark what the key's atoms are computed from, from the last node back. */
 static void mark_needed(const tl_program *p, uint8_t *needed)
 {
     const tl_graph *g = p->g;
@@ -117,40 +133,58 @@ static tl_status list_needed(tl_program *p, tl_diag *diag)
     return TL_OK;
 }
 
-/* Do all sizes of the top level follow from the inputs? */
-static bool top_is_early(const tl_program *p)
+/* The early atoms that shapes contain; is every shape of the top level made of
+ * such? */
+static void find_keyed(tl_program *p)
 {
     const tl_graph *g = p->g;
 
-    for (uint32_t n = 1; n < g->nodes.len; n++) {
-        const tl_gnode *node = &g->nodes.items[n];
-        const tl_gattrs *at = &g->attrs.items[node->attrs];
+    for (uint32_t v = 1; v < g->values.len; v++) {
+        const tl_gvalue *value = &g->values.items[v];
 
-        if (node->owner != 0) {
-            continue;
-        }
-        if (node->attrs != 0 && !sizes_are_early(p, at->dims, at->ndims)) {
-            return false;
-        }
-        for (uint32_t k = 0; k < node->nout; k++) {
-            const tl_gvalue *v = &g->values.items[node->out + k];
+        for (uint32_t k = 0; k < value->rank; k++) {
+            const tl_gsize *s =
+                &g->dims.items[g->sizes.items[value->shape + k]];
+            const int64_t *code = g->code.items + s->code;
 
-            if (!sizes_are_early(p, v->shape, v->rank)) {
-                return false;
+            for (uint32_t i = 0; i < s->len; i++) {
+                if (code[i] == TL_DC_ATOM &&
+                    atom_is_early(p, (uint32_t)code[i + 1])) {
+                    p->keyed[code[i + 1]] = 1;
+                }
+                i += code[i] == TL_DC_ATOM || code[i] == TL_DC_NUM;
             }
         }
+        if (p->facts.region[v] == 0 &&
+            !sizes_are_early(p, value->shape, value->rank)) {
+            p->late = true;
+        }
     }
-    return true;
+}
+
+static void list_atoms(tl_program *p)
+{
+    for (uint32_t a = 0; a < p->g->atoms.len; a++) {
+        if (p->keyed[a]) {
+            p->atoms[p->natoms++] = a;
+        }
+        if (p->g->atoms.items[a].kind == TL_GA_SIZE) {
+            p->sizes[p->nsizes++] = a;
+        }
+    }
 }
 
 tl_status tl_program_find_early(tl_program *p, tl_diag *diag)
 {
     const tl_graph *g = p->g;
+    size_t atoms = g->atoms.len + 1;
 
     p->early = tl_calloc(g->values.len + 1, 1);
     p->nodes = tl_calloc(g->nodes.len + 1, sizeof(*p->nodes));
-    p->atoms = tl_calloc(g->atoms.len + 1, sizeof(*p->atoms));
-    if (!p->early || !p->nodes || !p->atoms) {
+    p->atoms = tl_calloc(atoms, sizeof(*p->atoms));
+    p->sizes = tl_calloc(atoms, sizeof(*p->sizes));
+    p->keyed = tl_calloc(atoms, 1);
+    if (!p->early || !p->nodes || !p->atoms || !p->sizes || !p->keyed) {
         return tl_fail_memory(diag, "facts about a graph", g->values.len);
     }
     for (uint32_t n = 1; n < g->nodes.len; n++) {
@@ -160,12 +194,8 @@ tl_status tl_program_find_early(tl_program *p, tl_diag *diag)
             p->early[node->out] = node_is_early(p, node);
         }
     }
-    for (uint32_t a = 0; a < g->atoms.len; a++) {
-        if (atom_is_early(p, a)) {
-            p->atoms[p->natoms++] = a;
-        }
-    }
-    p->late = !top_is_early(p);
+    find_keyed(p);
+    list_atoms(p);
     return list_needed(p, diag);
 }
 
@@ -187,12 +217,10 @@ bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag)
     for (uint32_t i = 0; i < p->nhosts; i++) {
         set_host(p, g->inputs.items[p->hosts[i]], run->scalars[p->hosts[i]]);
     }
-    for (uint32_t i = 0; i < p->natoms; i++) {
-        const tl_gatom *a = &g->atoms.items[p->atoms[i]];
+    for (uint32_t i = 0; i < p->nsizes; i++) {
+        const tl_gatom *a = &g->atoms.items[p->sizes[i]];
 
-        if (a->kind == TL_GA_SIZE) {
-            p->env.atom[p->atoms[i]] = run->tensors[a->index]->size[a->axis];
-        }
+        p->env.atom[p->sizes[i]] = run->tensors[a->index]->size[a->axis];
     }
     for (uint32_t i = 0; i < p->nnodes; i++) {
         const tl_gnode *n = &g->nodes.items[p->nodes[i]];

@@ -4,7 +4,8 @@
  * on another pool makes them anew.
  *
  * A size or host int is *early* if it follows from the inputs alone.  Early
- * atoms are the key of plans. */
+ * atoms that shapes contain are the key of plans; others, such as where a
+ * slice begins, are looked up when a step runs. */
 #ifndef TL_COMPILER_PROGRAM_IMPL_H
 #define TL_COMPILER_PROGRAM_IMPL_H
 
@@ -25,15 +26,18 @@ struct tl_program {
     tl_tensor **consts; /* by node */
     tl_storage *arena;  /* of the plan that needs most; NULL before a run */
     bool running;       /* a run inside an effect of this program walks */
-    bool late;          /* the top level has sizes that are not early */
+    bool late;          /* the top level has shapes that are not early */
     uint32_t *hosts;    /* input numbers of host scalars */
     uint32_t *tensors;  /* ... and of tensors */
     uint32_t nhosts, ntensors;
     uint8_t *early;     /* by value: an early host scalar? */
-    uint32_t *nodes;    /* host nodes and loops that early atoms need */
+    uint32_t *nodes;    /* host nodes and loops that the key needs */
     uint32_t nnodes;
-    uint32_t *atoms;    /* early atoms */
+    uint32_t *atoms;    /* of the key */
     uint32_t natoms;
+    uint8_t *keyed;     /* by atom: is it one of them? */
+    uint32_t *sizes;    /* atoms that are sizes of inputs */
+    uint32_t nsizes;
     int64_t *key;       /* of the run: early atoms, donations as bytes, and
                            strides of what is not row-major */
     size_t key_len, key_cap; /* words */
@@ -48,8 +52,8 @@ TL_MUST_USE tl_status tl_program_find_early(tl_program *p, tl_diag *diag);
  * cannot be computed; the walk will say why. */
 bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag);
 
-/* Is a size made of early atoms alone? */
-bool tl_program_size_is_early(const tl_program *p, uint32_t size);
+/* Is a size made of atoms of the key alone? */
+bool tl_program_size_is_keyed(const tl_program *p, uint32_t size);
 
 /* The plan for a run whose early atoms are bound, made if need be; NULL: the
  * walk must run it. */

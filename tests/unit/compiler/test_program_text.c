@@ -1,5 +1,6 @@
 /* test_program_text.c - programs from text: branches, loops, effects, keys,
  * failures. */
+#include "compiler/plan_region.h"
 #include "tests/unit/compiler/program_test.h"
 
 TestSuite(program_text, .init = rt_setup, .fini = rt_teardown);
@@ -95,6 +96,24 @@ static bool is_planned(tl_program *p, call *c)
 
     OK(tl_program_stats(p, &rt, &c->run, &s));
     return s.kernels > 0;
+}
+
+/* Branches and loops of the plan, inner ones too, that the walk runs. */
+static int walked(const tl_plan *pl)
+{
+    int n = 0;
+
+    for (uint32_t i = 1; i < pl->steps.len; i++) {
+        const tl_pstep *s = &pl->steps.items[i];
+
+        if (s->kind == TL_PS_REGION) {
+            n += !s->regions;
+            for (uint32_t k = 0; s->regions && k < s->regions->count; k++) {
+                n += walked(s->regions->plan[k]);
+            }
+        }
+    }
+    return n;
 }
 
 #define EACH_WAY(p, text)                                                    \
@@ -207,6 +226,7 @@ Test(program_text, a_counted_loop)
             cr_expect_eq(c.out[1]->size[0], 0);
             cr_expect_eq(c.out_scalar[2].i, 0);
             cr_expect_eq(is_planned(p, &c), way == 1);
+            cr_expect(way == 0 || walked(p->plans[0]) == 0);
         }
         expect_values(c.in[0], VALUES(1, 2));
         call_fini(&c);
@@ -275,6 +295,7 @@ Test(program_text, what_is_carried_may_change_places)
         expect_values(c.out[0], VALUES(55, 89));
         expect_values(c.out[1], VALUES(89, 144));
         expect_values(c.out[2], VALUES(34, 55));
+        cr_expect(way == 0 || walked(p->plans[0]) == 0);
         call_fini(&c);
     }
 }
@@ -312,7 +333,50 @@ Test(program_text, loops_inside_loops_and_slices_by_index)
         c.in[0] = make(TL_f32, 2, DIMS(2, 2), NULL);
         run(p, &c);
         expect_values(c.out[0], VALUES(104, 208));
+        cr_expect(way == 0 || walked(p->plans[0]) == 0);
         call_fini(&c);
+    }
+}
+
+/* Where a slice begins is no size of a shape: one plan serves all. */
+Test(program_text, slices_that_begin_elsewhere_share_a_plan)
+{
+    static const char text[] =
+        "graph\n"
+        "s0 = int %2\n"
+        "%1: f32[5, 3] = input 0\n"
+        "%2: int = input 1\n"
+        "%3: f32[2, 3] = slice %1 { dims=[s0, 2, 1, 0, 3, 1] }\n"
+        "%4: f32[3, 2] = permute %3 { dims=[1, 0] }\n"
+        "%5: f32[3, 2] = exp %4\n"
+        "%6: f32[5, 3] = slice_put %1 %3 { dims=[0, 2, 1, 0, 3, 1] }\n"
+        "%7: f32[5, 3] = slice_put %6 %3 { dims=[s0 + 1, 2, 1, 0, 3, 1] }\n"
+        "output %5 %3 %7\n";
+    call c[2];
+    tl_program *p[2];
+
+    for (int way = 0; way < 2; way++) {
+        p[way] = parse(text, ways[way]);
+        call_init(&c[way]);
+        c[way].in[0] = make(TL_f32, 2, DIMS(5, 3), NULL);
+    }
+    for (int64_t at = 0; at < 3; at++) {
+        for (int way = 0; way < 2; way++) {
+            c[way].scalar[1].i = at;
+            run(p[way], &c[way]);
+        }
+        for (int i = 0; i < 3; i++) {
+            cr_expect(same_bits(c[0].out[i], c[1].out[i]), "%d", i);
+        }
+        cr_expect_eq(tl_tensor_get_f(c[1].out[1], 0), 3.0 * (double)at);
+    }
+    cr_expect_eq(p[1]->nplans, 1);
+    c[1].scalar[1].i = 4;
+    cr_expect_neq(tl_program_run(p[1], &rt, &c[1].run), TL_OK);
+    tl_diag_clear(&diag);
+    for (int way = 0; way < 2; way++) {
+        call_fini(&c[way]);
+        tl_program_free(p[way]);
     }
 }
 
