@@ -62,7 +62,7 @@ void tl_tile_free(tl_tile *t); /* NULL is allowed */
 /* Replay it, in tasks where the work is worth it; one thread at a time.
  * E0401, E0416, E0319 as the rows' kernels report them, of the first step that
  * fails, with the place in the row's own shape and before any result is
- * written. */
+ * written.  In an empty space nothing runs and nothing is refused. */
 TL_MUST_USE tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k);
 
 /* ---- reductions ------------------------------------------------------------
