@@ -163,11 +163,20 @@ static char **complete(const char *text, int start, int end)
 #endif
 
 #ifdef HAVE_READLINE
-/* Ctrl-C at the prompt ends the line that is being typed. */
-static int on_signal(void)
+/* The next key; Ctrl-C ends the line that is being typed. */
+static int read_key(FILE *input)
 {
-    rl_done = 1;
-    return 0;
+    volatile sig_atomic_t *flag = state.ev->rt->interrupted;
+    unsigned char key;
+    ssize_t n;
+
+    do {
+        if (flag != NULL && *flag) {
+            return '\n';
+        }
+        n = read(fileno(input), &key, 1);
+    } while (n < 0 && errno == EINTR);
+    return n == 1 ? key : EOF;
 }
 #endif
 
@@ -181,7 +190,7 @@ void tl_line_init(tl_eval *ev, tl_namespace *ns)
 #endif
 #ifdef HAVE_READLINE
     rl_catch_signals = 0;
-    rl_signal_event_hook = on_signal;
+    rl_getc_function = read_key;
     rl_basic_word_break_characters = " \t\n\"\\'`@$><=;|&{([,+-*/%:";
 #endif
 }
@@ -213,6 +222,7 @@ static char *read_plain(const char *prompt)
 char *tl_line_read(const char *prompt, bool *stopped)
 {
     volatile sig_atomic_t *flag = state.ev->rt->interrupted;
+    bool ends_line = false; /* does the editor, after Ctrl-C? */
     char *line;
 
     *stopped = false;
@@ -224,6 +234,9 @@ char *tl_line_read(const char *prompt, bool *stopped)
 #else
         line = read_plain(prompt);
 #endif
+#ifdef HAVE_READLINE
+        ends_line = true;
+#endif
     }
     if (flag != NULL && *flag) {
         *flag = 0;
@@ -232,7 +245,9 @@ char *tl_line_read(const char *prompt, bool *stopped)
         if (line == NULL) {
             line = strdup(""); /* freed like getline's own */
         }
-        fputc('\n', stdout);
+        if (!ends_line) {
+            fputc('\n', stdout);
+        }
     }
     return line;
 }

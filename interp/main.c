@@ -3,6 +3,7 @@
  * Evaluation recurses with the program; its depth is limited by the
  * evaluator, on a stack that is only touched as far as it is used. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "interp/cli.h"
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
     job j = {.argc = argc, .argv = argv, .exit_code = 70};
     pthread_attr_t attr;
     pthread_t thread;
+    sigset_t all;
 
     if (pthread_attr_init(&attr) != 0 ||
         pthread_attr_setstacksize(&attr, STACK_BYTES) != 0 ||
@@ -35,6 +37,9 @@ int main(int argc, char **argv)
         run(&j); /* a smaller stack: programs recurse less deeply */
         return j.exit_code;
     }
+    /* signals are for the other thread: Ctrl-C has to end its read() */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_join(thread, NULL);
     return j.exit_code;
 }

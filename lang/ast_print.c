@@ -222,7 +222,10 @@ void tl_ast_print(const tl_ast *node, bool refs, tl_buf *out)
 
     tl_buf_init(&flat);
     print_node(&p, node);
-    layout(tl_buf_str(&flat), out);
-    out->failed |= flat.failed;
+    if (flat.failed) { /* it may end anywhere, inside a string too */
+        out->failed = true;
+    } else {
+        layout(tl_buf_str(&flat), out);
+    }
     tl_buf_fini(&flat);
 }

@@ -430,3 +430,28 @@ Test(parser, every_allocation_of_a_module_may_fail_wherever_it_lies)
         fail_each(text, len + strlen(module), false);
     }
 }
+
+/* A text that ends where memory did may end inside a string. */
+Test(parser, a_tree_without_memory_is_not_laid_out)
+{
+    front f;
+    uint64_t n = 0;
+    bool failed = true;
+
+    front_init(&f);
+    front_parse(&f, "print(\"tab\\t quote\\\" back\\\\\", [\"a\\n\"], "
+                    "{\"k\": \"nl\\n\"}, \"more text, so that it grows\")\n");
+    while (failed) {
+        tl_buf out;
+
+        tl_buf_init(&out);
+        tl_mem_fail_at(++n, true);
+        tl_ast_print(&f.unit->root->base, false, &out);
+        tl_mem_fail_at(0, false);
+        failed = out.failed;
+        cr_expect_eq(failed ? out.len : 0, 0, "allocation %d", (int)n);
+        tl_buf_fini(&out);
+    }
+    cr_expect_gt(n, 2);
+    front_fini(&f);
+}

@@ -1,0 +1,301 @@
+/* prompt.c - the prompt on a terminal: types into a pseudo-terminal and waits
+ * for what has to appear.
+ *
+ *     prompt PROGRAM
+ *
+ * Each case is a session of its own in a scratch folder: text that is sent
+ * and text that must follow in the output, in turn.  README.md has the rules.
+ * Prints each failure with the screen, and "N passed, N failed". */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_STEPS 24
+#define SECONDS 60
+#define CTRL_C "\003"
+#define CTRL_D "\004"
+
+typedef struct step {
+    const char *send; /* NULL: nothing */
+    const char *want;
+} step;
+
+typedef struct test_case {
+    const char *name;
+    const char *args[4];
+    int exit_code;
+    bool edits; /* needs a line editor */
+    step steps[MAX_STEPS];
+} test_case;
+
+static const test_case cases[] = {
+    {"a session",
+     {NULL},
+     0,
+     false,
+     {{NULL, "Ctrl-D ends"},
+      {NULL, "tl> "},
+      {"1 + 1\n", "\n2\r\n"},
+      {"x = 3\n", "tl> "},
+      {"fn f(a):\n", "..> "},
+      {"    return a * x\n", "..> "},
+      {"\n", "tl> "},
+      {"f(5)\n", "\n15\r\n"},
+      {"[1,\n", "..> "},
+      {"2]\n", "\n[1, 2]\r\n"},
+      {"none\n", "tl> "},
+      {"y\n", "E0201"},
+      {"x\n", "\n3\r\n"},
+      {":who\n", "x                int"},
+      {":type f\n", "f(a)\r\neffects: none"},
+      {":type 1.5\n", "\nfloat\r\n"},
+      {":help\n", ":type EXPR, :who, :quit"},
+      {"\n", "tl> "},
+      {CTRL_D, ""}}},
+    {"commands leave",
+     {"repl", "--no-banner", NULL},
+     0,
+     false,
+     {{NULL, "tl> "}, {":q\n", ""}}},
+    {"Ctrl-C forgets the line and ends what runs",
+     {"repl", NULL},
+     0,
+     false,
+     {{NULL, "tl> "},
+      {"1 +" CTRL_C, "tl> "},
+      {"2 + 2\n", "\n4\r\n"},
+      {"fn f():\n", "..> "},
+      {CTRL_C, "tl> "},
+      {"if true:\n", "..> "},
+      {"    print(\"on\" + \"ward\")\n", "..> "},
+      {"    while true: pass\n", "..> "},
+      {"\n", "onward"},
+      {CTRL_C, "E0608"},
+      {"3\n", "\n3\r\n"},
+      {":quit\n", ""}}},
+    {"a file first",
+     {"repl", "file.tl", NULL},
+     0,
+     false,
+     {{NULL, "from the file"},
+      {NULL, "tl> "},
+      {"v\n", "\n[1.0, 1.0]\r\n"},
+      {":q\n", ""}}},
+    {"breakpoint",
+     {"stop.tl", NULL},
+     0,
+     false,
+     {{NULL, "breakpoint in f (:continue goes on)"},
+      {NULL, "debug> "},
+      {"n + top\n", "\n42\r\n"},
+      {"n = 7\n", "debug> "},
+      {"q\n", "E0201"},
+      {":help\n", ":continue"},
+      {":c\n", "n is 2"}}},
+    {"history",
+     {"repl", "--no-banner", NULL},
+     0,
+     true,
+     {{NULL, "tl> "},
+      {"40 + 2\n", "\n42\r\n"},
+      {"\033[A", "40 + 2"},
+      {"\n", "\n42\r\n"},
+      {CTRL_D, ""}}},
+    {"completion",
+     {"repl", "--no-banner", NULL},
+     0,
+     true,
+     {{NULL, "tl> "},
+      {"import nn\n", "tl> "},
+      {"net = nn.Linear(2, 1)\n", "tl> "},
+      {"long_name = ones(2)\n", "tl> "},
+      {"long_n\t", "long_name"},
+      {".sha\t\n", "(2,)"},
+      {"net.bia\t", "net.bias"},
+      {".sha" CTRL_C, "tl> "},
+      {"nn.Embed\t", "nn.Embedding"},
+      {CTRL_C, "tl> "},
+      {"contin\t", "continue"},
+      {CTRL_C, "tl> "},
+      {CTRL_D, ""}}},
+};
+
+/* ---- one session ------------------------------------------------------- */
+
+typedef struct session {
+    int fd;
+    pid_t pid;
+    char seen[1 << 16];
+    size_t len, from; /* what is behind `from` was not matched yet */
+} session;
+
+static void child(const char *program, const test_case *c)
+{
+    const char *argv[6] = {program, NULL};
+
+    for (int i = 0; i < 4 && c->args[i] != NULL; i++) {
+        argv[i + 1] = c->args[i];
+        argv[i + 2] = NULL;
+    }
+    setenv("TERM", "dumb", 1);
+    setenv("TLANG_HISTORY", "history", 1);
+    setenv("INPUTRC", "/dev/null", 1);
+    execv(program, (char **)(void *)argv);
+    _exit(127);
+}
+
+/* More output; false at its end or when it takes too long. */
+static bool read_more(session *s)
+{
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+    if (s->len + 1 >= sizeof(s->seen) ||
+        poll(&p, 1, SECONDS * 1000) <= 0) {
+        return false;
+    }
+    ssize_t n = read(s->fd, s->seen + s->len, sizeof(s->seen) - 1 - s->len);
+
+    if (n <= 0) {
+        return false;
+    }
+    s->len += (size_t)n;
+    s->seen[s->len] = '\0';
+    return true;
+}
+
+static bool run_steps(session *s, const test_case *c)
+{
+    for (int i = 0; i < MAX_STEPS && c->steps[i].want != NULL; i++) {
+        const step *t = &c->steps[i];
+        const char *at;
+
+        if (t->send != NULL &&
+            write(s->fd, t->send, strlen(t->send)) < 0) {
+            printf("  step %d: nobody reads\n", i);
+            return false;
+        }
+        while ((at = strstr(s->seen + s->from, t->want)) == NULL) {
+            if (!read_more(s)) {
+                printf("  step %d: no \"%s\"\n", i, t->want);
+                return false;
+            }
+        }
+        s->from = (size_t)(at - s->seen) + strlen(t->want);
+    }
+    while (read_more(s)) {
+    }
+    return true;
+}
+
+static bool run_case(const char *program, const test_case *c)
+{
+    static session s;
+    int status = 0;
+
+    s = (session){.len = 0};
+    s.pid = forkpty(&s.fd, NULL, NULL, NULL);
+    if (s.pid < 0) {
+        perror("forkpty");
+        return false;
+    }
+    if (s.pid == 0) {
+        child(program, c);
+    }
+    bool good = run_steps(&s, c);
+
+    if (!good) {
+        kill(s.pid, SIGKILL);
+    }
+    waitpid(s.pid, &status, 0);
+    close(s.fd);
+    if (good && (!WIFEXITED(status) || WEXITSTATUS(status) != c->exit_code)) {
+        printf("  status %d\n", status);
+        good = false;
+    }
+    printf("%s %s\n", good ? "ok    " : "FAILED", c->name);
+    if (!good) {
+        printf("%s\n", s.seen);
+    }
+    return good;
+}
+
+/* ---- all --------------------------------------------------------------- */
+
+static void put_file(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+
+    if (f == NULL || fputs(text, f) == EOF || fclose(f) != 0) {
+        perror(name);
+        exit(2);
+    }
+}
+
+/* Entries are kept once, with their time, readable by the owner only. */
+static bool history_is_right(void)
+{
+    char text[4096];
+    FILE *f = fopen("history", "r");
+    size_t n = f != NULL ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+    text[n] = '\0';
+    if (f != NULL) {
+        fclose(f);
+    }
+    bool good = text[0] == '#' && strstr(text, "\n1 + 1\n#") != NULL &&
+                strstr(text, "\nfn f(a):\n    return a * x\n") != NULL;
+
+    printf("%s the history file\n", good ? "ok    " : "FAILED");
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    char folder[] = "/tmp/tlang-prompt-XXXXXX", program[4096];
+    int passed = 0, failed = 0;
+    bool edits = false;
+
+#if defined(HAVE_READLINE) || defined(HAVE_LIBEDIT)
+    edits = true;
+#endif
+    if (argc != 2 || realpath(argv[1], program) == NULL ||
+        mkdtemp(folder) == NULL || chdir(folder) != 0) {
+        fprintf(stderr, "usage: prompt PROGRAM\n");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    put_file("file.tl", "print(\"from the file\")\nv = ones(2)\n");
+    put_file("stop.tl", "top = 40\nfn f(n):\n    breakpoint()\n"
+                        "    print(\"n is\", n)\nf(2)\n");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        if (!cases[i].edits || edits) {
+            bool good = run_case(program, &cases[i]);
+
+            passed += good;
+            failed += !good;
+        }
+    }
+    bool good = history_is_right();
+
+    passed += good;
+    failed += !good;
+    unlink("file.tl");
+    unlink("stop.tl");
+    unlink("history");
+    if (chdir("/") == 0) {
+        rmdir(folder);
+    }
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
