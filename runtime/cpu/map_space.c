@@ -18,7 +18,9 @@ void tl_map_operand_init(tl_map_operand *o, const tl_tensor *t, int rank,
                          const int64_t *size, int64_t numel, tl_dtype dtype,
                          tl_stage_fn *stage)
 {
-    o->data = tl_tensor_data(t);
+    /* A stub is made ready before it has elements; they come later, but there
+     * will be some. */
+    o->data = t->storage != NULL ? tl_tensor_data(t) : (const void *)t;
     o->width = (int)tl_dtype_size(t->dtype);
     o->row_width = (int)tl_dtype_size(dtype);
     o->stage = stage;
