@@ -26,7 +26,7 @@ tl_status tl_entry_tell(tl_eval *ev, tl_compiled *f, tl_entry *e)
     tl_buf_init(&plan);
     st = tl_program_explain(e->program, ev->rt, &run, &plan);
     if (st == TL_OK) {
-        tl_buf_printf(&f->log, "  program %zu: %s\n", f->programs,
+        tl_buf_printf(&f->log, "  program %zu: %s\n", e->number,
                       e->cause != NULL ? e->cause : "");
         put_indented(tl_buf_str(&plan), &f->log);
         e->told = true;
@@ -61,6 +61,17 @@ static void put_marks(const tl_funcdef *fn, tl_buf *out)
     }
 }
 
+void tl_explain_refusal(const tl_eval *ev, const tl_compiled *f, tl_buf *out)
+{
+    if (f->why == NULL) {
+        tl_buf_puts(out, "not compiled: it raises an error\n");
+        return;
+    }
+    tl_buf_printf(out, "not compiled: %s", f->why);
+    put_place(ev, f->why_at, out);
+    tl_buf_putc(out, '\n');
+}
+
 static void put_function(const tl_eval *ev, const tl_compiled *f, tl_buf *out)
 {
     tl_buf_printf(out, "%s", tl_code_title_of(f->fn));
@@ -68,6 +79,9 @@ static void put_function(const tl_eval *ev, const tl_compiled *f, tl_buf *out)
     tl_buf_printf(out, ": %zu program%s, %zu run%s", f->programs,
                   f->programs == 1 ? "" : "s", f->runs,
                   f->runs == 1 ? "" : "s");
+    if (f->verified > 0) {
+        tl_buf_printf(out, ", %zu verified", f->verified);
+    }
     if (f->interpreted > 0) {
         tl_buf_printf(out, ", %zu call%s interpreted", f->interpreted,
                       f->interpreted == 1 ? "" : "s");
@@ -75,9 +89,8 @@ static void put_function(const tl_eval *ev, const tl_compiled *f, tl_buf *out)
     tl_buf_putc(out, '\n');
     put_marks(f->fn, out);
     if (f->why != NULL && (f->refused || f->programs == 0)) {
-        tl_buf_printf(out, "  not compiled: %s", f->why);
-        put_place(ev, f->why_at, out);
-        tl_buf_putc(out, '\n');
+        tl_buf_puts(out, "  ");
+        tl_explain_refusal(ev, f, out);
     }
     tl_buf_add(out, f->log.data, f->log.len);
 }

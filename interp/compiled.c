@@ -168,7 +168,7 @@ static void keep_entry(tl_eval *ev, tl_compiled *f, tl_entry *e)
 
     e->next = f->entries;
     f->entries = e;
-    f->programs++;
+    e->number = ++f->programs;
     ev->compiler->stats.programs++;
     while (*at != NULL && n < TL_MAX_ENTRIES) {
         at = &(*at)->next;
@@ -184,14 +184,22 @@ static void keep_entry(tl_eval *ev, tl_compiled *f, tl_entry *e)
 /* The text of why a new program is needed; NULL without memory. */
 static char *cause_of(tl_eval *ev, tl_compiled *f, const tl_ccall *call)
 {
+    tl_entry *near = f->entries;
+    size_t most = 0;
     tl_buf text;
     char *out;
 
     tl_buf_init(&text);
-    if (f->entries == NULL) {
+    for (tl_entry *e = near; e != NULL; e = e->next) {
+        size_t n = e->running ? 0 : tl_entry_nearness(ev, e, call);
+
+        near = n > most ? e : near;
+        most = n > most ? n : most;
+    }
+    if (near == NULL) {
         tl_buf_puts(&text, "the first call");
-    } else {
-        tl_entry_cause(ev, f->entries, call, &text);
+    } else if (!near->running) {
+        tl_entry_cause(ev, near, call, &text);
     }
     out = tl_strndup(tl_buf_str(&text), text.len);
     tl_buf_fini(&text);
@@ -272,7 +280,8 @@ void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call)
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* The entry for a call, its inputs collected; NULL: it is interpreted. */
+/* The entry for a call, its inputs collected; NULL: it is interpreted.  E0602
+ * is the newest diagnostic where it is refused. */
 static tl_status entry_for(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
                            tl_entry **out, tl_ran *ran)
 {
@@ -292,11 +301,17 @@ static tl_status entry_for(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     if (st != TL_OK || *out == NULL) {
         *ran = st == TL_OK && f->why != NULL ? TL_RAN_DOUBTFUL : TL_RAN_NOT;
         tl_free(cause);
-        return st == TL_OK ? TL_OK : refused(ev, f, st);
+        return st;
     }
     (*out)->cause = cause;
     keep_entry(ev, f, *out);
     if (!tl_entry_matches(ev, *out, call) || !tl_entry_fits(ev, *out)) {
+        static const char why[] = "its program does not fit the call that it "
+                                  "was made for";
+
+        f->why = tl_strndup(why, sizeof(why) - 1);
+        f->why_at = f->fn->node->span;
+        *ran = TL_RAN_DOUBTFUL;
         *out = NULL;
     }
     return TL_OK;
@@ -332,6 +347,7 @@ tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call, tl_value *out,
     bool succeeded = false;
     tl_compiled *f;
     tl_entry *e;
+    tl_status st;
 
     *ran = TL_RAN_NOT;
     TL_TRY(compiled_of(ev, call->fn, &f));
@@ -339,21 +355,21 @@ tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call, tl_value *out,
         f->interpreted++;
         return TL_OK;
     }
-    TL_TRY(entry_for(ev, f, call, &e, ran));
-    if (e == NULL) {
+    st = entry_for(ev, f, call, &e, ran);
+    if (st != TL_OK || e == NULL) {
         f->interpreted++;
-        return TL_OK;
+        return st != TL_OK ? refused(ev, f, st) : TL_OK;
     }
     if (ev->explain && !e->told) {
         TL_TRY(tl_entry_tell(ev, f, e));
     }
     f->runs++;
     ev->compiler->stats.runs++;
-    if (ev->verify) {
+    if (ev->verify && !e->in_grad) {
         return tl_verify_call(ev, f, call, e, out, ran);
     }
     *ran = TL_RAN;
-    tl_status st = tl_entry_run(ev, e, out, &succeeded);
+    st = tl_entry_run(ev, e, out, &succeeded);
 
     return st == TL_OK || succeeded ? st : failed_run(ev, f, st, ran);
 }
@@ -363,20 +379,28 @@ tl_status tl_compiled_explain(tl_eval *ev, const tl_ccall *call, tl_buf *out)
     tl_ran ran = TL_RAN_NOT;
     tl_compiled *f;
     tl_entry *e = NULL;
+    tl_status st = TL_OK;
 
     TL_TRY(compiled_of(ev, call->fn, &f));
     if (!f->refused) {
-        TL_TRY(entry_for(ev, f, call, &e, &ran));
+        st = entry_for(ev, f, call, &e, &ran);
+    }
+    if (st != TL_OK && (ev->diag->last == NULL ||
+                        ev->diag->last->code != TL_E0602)) {
+        return st;
+    }
+    if (st != TL_OK) {
+        tl_compiled_note(ev, f);
+        (void)tl_diag_pop(ev->diag);
     }
     if (e == NULL) {
-        tl_buf_printf(out, "`%s` runs interpreted: %s\n",
-                      tl_code_title_of(f->fn),
-                      f->why != NULL ? f->why : "it raises an error");
+        tl_explain_refusal(ev, f, out);
         return TL_OK;
     }
     tl_effect_arg arg = {ev, e};
     tl_run run = tl_entry_inputs(e, &arg);
-    tl_status st = tl_program_explain(e->program, ev->rt, &run, out);
+
+    st = tl_program_explain(e->program, ev->rt, &run, out);
 
     tl_entry_release(e);
     return st;

@@ -71,6 +71,7 @@ typedef struct tl_entry {
     size_t nresults;
     bool running;        /* a call inside the call is interpreted */
     char *cause;         /* why it was made; owned */
+    size_t number;       /* of the function's programs, from 1 */
     bool told;           /* its plan stands in the log */
 } tl_entry;
 
@@ -159,6 +160,9 @@ TL_MUST_USE tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f,
 
 /* ---- telling (compile_explain.c) ---------------------------------------- */
 
+/* Append why a function is not compiled, and where that is. */
+void tl_explain_refusal(const tl_eval *ev, const tl_compiled *f, tl_buf *out);
+
 /* Put an entry, its inputs collected, into the function's log.  After a
  * failure they are released. */
 TL_MUST_USE tl_status tl_entry_tell(tl_eval *ev, tl_compiled *f, tl_entry *e);
@@ -167,6 +171,10 @@ TL_MUST_USE tl_status tl_entry_tell(tl_eval *ev, tl_compiled *f, tl_entry *e);
 
 /* Does the call fit, all but the guards?  Its values go to e->leaves. */
 bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call);
+
+/* How much of the entry fits the call; the one nearest to it says best why
+ * another program is needed. */
+size_t tl_entry_nearness(tl_eval *ev, tl_entry *e, const tl_ccall *call);
 
 /* Append by what the call differs from the entry. */
 void tl_entry_cause(tl_eval *ev, tl_entry *e, const tl_ccall *call,

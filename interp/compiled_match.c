@@ -120,6 +120,23 @@ bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call)
 
 /* ---- why not ------------------------------------------------------------ */
 
+size_t tl_entry_nearness(tl_eval *ev, tl_entry *e, const tl_ccall *call)
+{
+    size_t near = 0;
+
+    if (!same_call(e, call->args)) {
+        return 0;
+    }
+    for (size_t i = 0; i < e->roots.len; i++) {
+        const tl_root *r = &e->roots.items[i];
+        size_t at = r->first, n = 0;
+
+        near += tl_lift_matches(&e->steps, &at, root_value(r, call),
+                                e->leaves, &n);
+    }
+    return 1 + same_state(ev, e) + near;
+}
+
 static void put_arg_name(const tl_entry *e, const tl_funcdef *fn,
                          uint32_t index, tl_buf *out)
 {
