@@ -186,12 +186,13 @@ static tl_status concrete_backward(tl_eval *ev, tl_gradblk *b, tl_value loss,
                                    tl_value seed, const tl_value *leaves,
                                    size_t n, tl_value *grads, bool *reached)
 {
-    tl_tensor **t = tl_calloc(2 * n + 1, sizeof(*t)), **g = t + n;
+    tl_tensor **t = tl_calloc(2 * n + 1, sizeof(*t)), **g;
     tl_status st;
 
     if (t == NULL) {
         return tl_fail_memory(ev->diag, "gradients", 2 * n * sizeof(*t));
     }
+    g = t + n;
     for (size_t i = 0; i < n; i++) {
         t[i] = leaves[i].tensor;
     }
