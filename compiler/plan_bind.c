@@ -65,6 +65,13 @@ static tl_status make_headers(binder *b)
             TL_TRY(header_new(b, pl->refs.items[s->out + k]));
         }
     }
+    for (uint32_t i = 0; i < pl->nout; i++) {
+        uint32_t v = pl->outputs[i].value;
+
+        if (pl->bufs.items[tl_pval_at(pl, v)->buf].where == TL_PB_SLICE) {
+            TL_TRY(header_new(b, v)); /* it is copied */
+        }
+    }
     return TL_OK;
 }
 
@@ -277,12 +284,12 @@ static void forget_storages(tl_plan *pl)
 }
 
 /* What a tile program finds at its making to share storage, it must share for
- * good: here every buffer has an address of its own, which nobody reads, and
- * a target has its donor's. */
+ * good: here every buffer has an address of its own, which nobody reads, the
+ * arena the highest, and a target has its donor's. */
 static tl_status bind_tiles(binder *b)
 {
     tl_plan *pl = b->pl;
-    size_t count = 1 + (size_t)pl->ninputs + pl->ntargets;
+    size_t count = 1 + (size_t)pl->ninputs + pl->ntargets + pl->bufs.len;
     tl_storage *fake = tl_calloc(count, sizeof(*fake)), *next = fake;
     tl_status st = TL_OK;
 
@@ -290,7 +297,7 @@ static tl_status bind_tiles(binder *b)
         return tl_plan_no_memory(b->rt, count * sizeof(*fake));
     }
     for (size_t i = 0; i < count; i++) {
-        fake[i].data = (void *)((uintptr_t)(i + 1) << 36);
+        fake[count - 1 - i].data = (void *)((uintptr_t)(i + 1) << 32);
     }
     for (uint32_t i = 0; i < pl->narena_headers; i++) {
         pl->arena_headers[i]->storage = fake;
@@ -300,6 +307,12 @@ static tl_status bind_tiles(binder *b)
     }
     for (uint32_t i = 0; i < pl->ntargets; i++) {
         pl->targets[i].storage = ++next;
+    }
+    for (uint32_t i = 1; i < pl->bufs.len; i++) {
+        next++;
+        for (uint32_t k = 0; k < pl->slices[i].nheaders; k++) {
+            pl->slices[i].headers[k]->storage = next;
+        }
     }
     point_headers(pl);
     for (uint32_t n = 1; n < pl->steps.len && st == TL_OK; n++) {

@@ -351,7 +351,11 @@ Test(program_text, slices_that_begin_elsewhere_share_a_plan)
         "%5: f32[3, 2] = exp %4\n"
         "%6: f32[5, 3] = slice_put %1 %3 { dims=[0, 2, 1, 0, 3, 1] }\n"
         "%7: f32[5, 3] = slice_put %6 %3 { dims=[s0 + 1, 2, 1, 0, 3, 1] }\n"
-        "output %5 %3 %7\n";
+        "%8: f32[6] = reshape %3 { dims=[6] }\n"
+        "%9: f32[6] = exp %8\n"
+        "%10: f32[6] = neg %9\n"
+        "%11: f32[3, 2] = reshape %8 { dims=[3, 2] }\n"
+        "output %5 %3 %7 %10 %11\n";
     call c[2];
     tl_program *p[2];
 
@@ -365,7 +369,7 @@ Test(program_text, slices_that_begin_elsewhere_share_a_plan)
             c[way].scalar[1].i = at;
             run(p[way], &c[way]);
         }
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 5; i++) {
             cr_expect(same_bits(c[0].out[i], c[1].out[i]), "%d", i);
         }
         cr_expect_eq(tl_tensor_get_f(c[1].out[1], 0), 3.0 * (double)at);
