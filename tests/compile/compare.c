@@ -70,14 +70,14 @@ static verdict compare(worker *w, const char *text, size_t len)
     tl_status st;
 
     w->counting = false;
-    runner_run(r, text, len, RUN_OFF);
+    runner_run(r, text, len, TL_COMPILE_OFF);
     w->counting = counting;
     st = r->status;
     tl_buf_clear(&w->out);
     tl_buf_clear(&w->errors);
     tl_buf_add(&w->out, r->out.data, r->out.len);
     tl_buf_add(&w->errors, r->errors.data, r->errors.len);
-    runner_run(r, text, len, RUN_DEFAULT);
+    runner_run(r, text, len, TL_COMPILE_MARKED);
     if (st == TL_OK && r->refused) {
         return REFUSED;
     }
@@ -222,6 +222,42 @@ typedef struct shared {
     counts c[MAX_JOBS];
 } shared;
 
+/* Does a process that runs the text die? */
+static bool dies(void *arg, const char *text, size_t len)
+{
+    const options *o = arg;
+    int status = 0;
+    pid_t pid = fork();
+
+    TL_CHECK(pid >= 0);
+    if (pid == 0) {
+        worker w;
+
+        if (freopen("/dev/null", "w", stderr) == NULL) {
+            _exit(0);
+        }
+        worker_init(&w, o);
+        (void)compare(&w, text, len);
+        _exit(0);
+    }
+    return waitpid(pid, &status, 0) < 0 || status != 0;
+}
+
+static void report_death(const options *o, uint64_t number)
+{
+    tl_buf text;
+
+    tl_buf_init(&text);
+    gen_program(o->seed, number, &text);
+    if (!o->no_reduce) {
+        reduce_program(&text, dies, (void *)o);
+    }
+    printf("---- seed %llu, program %llu: differs: the process died\n%s",
+           (unsigned long long)o->seed, (unsigned long long)number,
+           tl_buf_str(&text));
+    tl_buf_fini(&text);
+}
+
 static bool wait_for(const options *o, const shared *all, const pid_t *pids)
 {
     bool ok = true;
@@ -230,9 +266,7 @@ static bool wait_for(const options *o, const shared *all, const pid_t *pids)
         int status = 0;
 
         if (waitpid(pids[k], &status, 0) < 0 || status != 0) {
-            printf("---- seed %llu, program %llu: the process died\n",
-                   (unsigned long long)o->seed,
-                   (unsigned long long)all->now[k]);
+            report_death(o, all->now[k]);
             ok = false;
         }
     }

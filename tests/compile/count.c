@@ -69,20 +69,14 @@ static void count_graph(counts *c, const tl_graph *g)
 
 void counts_add_session(counts *c, const tl_eval *ev)
 {
-    const tl_compiler *compiler = ev->compiler;
+    const tl_compiled *f = ev->compiler != NULL ? ev->compiler->first : NULL;
 
-    if (compiler == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < compiler->by_fn.len; i++) {
-        const tl_entry *e = compiler->by_fn.entries[i].key != NULL
-                                ? compiler->by_fn.entries[i].value
-                                : NULL;
-
-        for (; e != NULL; e = e->next) {
+    for (; f != NULL; f = f->next) {
+        for (const tl_entry *e = f->entries; e != NULL; e = e->next) {
             count_graph(c, tl_program_graph(e->program));
             for (int p = 0; p < TL_PASS_COUNT; p++) {
-                c->passes[p] += tl_program_pass_counts(e->program)->changes[p];
+                c->passes[p] +=
+                    tl_program_pass_counts(e->program)->changes[p];
             }
         }
     }

@@ -91,12 +91,12 @@ void gen_ops(gen *g, int n)
     } families[] = {
         {gen_elementwise, 42}, {gen_reduce, 16}, {gen_shape, 14},
         {gen_index, 10},       {gen_matrix, 9},  {gen_host, 7},
-        {gen_flow, 2},         {gen_grads, 3},
+        {gen_flow, 2},         {gen_grads, 3}, {gen_modules, 12},
     };
     int until = g->ops + n;
 
     for (int tries = 0; g->ops < until && tries < 4 * n + 8; tries++) {
-        int draw = rng_below(&g->r, 103), i = 0;
+        int draw = rng_below(&g->r, g->net.any ? 115 : 103), i = 0;
 
         while ((draw -= families[i].weight) >= 0) {
             i++;
@@ -403,9 +403,13 @@ static void calls(program *p)
     gen *g = &p->g;
 
     line(g, "seed(%d)", rng_below(&g->r, 1000));
+    gen_net_make(g);
     for (int c = 0; c < g->ncalls; c++) {
         const char *args = "";
 
+        if (c > 0) {
+            gen_net_change(g);
+        }
         for (int i = 0; i < p->nglobals; i++) {
             if (p->globals[i][c][0] != '\0') {
                 line(g, "%s", p->globals[i][c]);
@@ -416,6 +420,7 @@ static void calls(program *p)
                        p->params[i].arg[c]);
         }
         line(g, "print(exact(f(%s)))", args);
+        gen_net_show(g);
     }
     line(g, "print(exact(rand(1)))");
 }
@@ -429,6 +434,7 @@ static void make(program *p)
     line(g, "record Pair:");
     line(g, "    x: any");
     line(g, "    y: any");
+    gen_net(g);
     helpers(p);
     globals(p);
     for (int n = rng_range(&g->r, 1, 3); n > 0; n--) {

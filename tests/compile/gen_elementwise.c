@@ -395,7 +395,8 @@ static bool op_where(gen *g)
     val a = operand(g, W_FLOAT, 0, RANK), b, c, ab = a, r = a;
 
     if (!partner(g, &a, W_FLOAT, &b, &ab) ||
-        !partner(g, &ab, W_BOOL, &c, &r)) {
+        !partner(g, &ab, W_BOOL, &c, &r) || !broadcast(g, &a, &c, &r) ||
+        !broadcast(g, &b, &c, &r)) {
         return false;
     }
     r.dtype = join(a.dtype, b.dtype);

@@ -4,8 +4,7 @@
 
 #include "tests/compile/gen_impl.h"
 
-/* A scalar made of a float tensor. */
-static const char *scalar(gen *g, const val *v)
+const char *gen_scalar(gen *g, const val *v)
 {
     if (v->rank == 0) {
         return str(g, "%s * 0.5", v->text);
@@ -50,12 +49,12 @@ static bool op_grad(gen *g)
         (void)put_name(g, again);
     }
     gen_ops(g, rng_range(&g->r, 1, 8));
-    const char *sum = str(g, "%s + %s", scalar(g, &t[0]),
-                          n > 1 ? scalar(g, &t[1]) : "0.0");
+    const char *sum = str(g, "%s + %s", gen_scalar(g, &t[0]),
+                          n > 1 ? gen_scalar(g, &t[1]) : "0.0");
 
     for (int i = 0; i < 2 && pick(g, W_FLOAT, 0, RANK, &a); i++) {
         if (numel_max(g, &a) > 0) {
-            sum = str(g, "%s + %s", sum, scalar(g, &a));
+            sum = str(g, "%s + %s", sum, gen_scalar(g, &a));
         }
     }
     line(g, "%s = %s", loss, sum);

@@ -50,8 +50,20 @@ typedef struct val {
 /* Classes of dtypes that an operand may have. */
 enum { W_FLOAT = 1, W_INT = 2, W_BOOL = 4, W_NUM = 3, W_ANY = 7 };
 
+/* The module that a program has: f32[..., d] -> f32[..., d]. */
+typedef struct net {
+    bool any;          /* there is one, called `net` */
+    int d;
+    bool seen, gain;   /* a buffer f32[d], a parameter f32[d] */
+    bool k, count;     /* host cells: a float, an int */
+    bool draws;        /* it has a dropout */
+    int rows;          /* of its embedding; 0: none */
+    const char *opt;   /* an optimiser's name, or NULL */
+} net;
+
 typedef struct gen {
     rng r;
+    net net;
     tl_buf *out;   /* the text that lines go to */
     tl_buf top;    /* definitions before the function */
     tl_buf body;
@@ -66,7 +78,6 @@ typedef struct gen {
     int tapes;     /* open grad blocks */
     bool in_loop;
     bool pure;     /* no draws here */
-    bool uses_nn;
     char texts[TEXTS];
     size_t used;
     bool full;     /* texts are used up: stop */
@@ -134,7 +145,18 @@ val tensor_of(tl_dtype t, int rank, const dim *d, const char *text, double lo,
 
 /* ---- families (gen_*.c): rows of operations, ended by a NULL function */
 extern const op_row gen_elementwise[], gen_reduce[], gen_shape[],
-    gen_index[], gen_matrix[], gen_host[], gen_flow[], gen_grads[];
+    gen_index[], gen_matrix[], gen_host[], gen_flow[], gen_grads[], gen_modules[];
+
+/* The definition of the module, if the program is to have one. */
+void gen_net(gen *g);
+/* Statements that make it and its optimiser. */
+void gen_net_make(gen *g);
+/* Statements between calls: what the cells hold, and changes from outside. */
+void gen_net_show(gen *g);
+void gen_net_change(gen *g);
+
+/* A scalar made of a float tensor. */
+const char *gen_scalar(gen *g, const val *v);
 
 /* `n` operations at this place. */
 void gen_ops(gen *g, int n);

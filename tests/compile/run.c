@@ -61,7 +61,7 @@ void runner_fini(runner *r)
     tl_buf_fini(&r->errors);
 }
 
-void runner_run(runner *r, const char *text, size_t len, run_mode mode)
+void runner_run(runner *r, const char *text, size_t len, tl_compile_what how)
 {
     if (r->s != NULL && r->programs == PROGRAMS) {
         close_session(r);
@@ -78,7 +78,7 @@ void runner_run(runner *r, const char *text, size_t len, run_mode mode)
     tl_rt_seed(ev->rt, 0);
     ev->next_serial = 1;
     ev->steps = STEPS;
-    ev->compile = mode == RUN_OFF ? TL_COMPILE_OFF : TL_COMPILE_MARKED;
+    ev->compile = how;
     r->status = tl_session_run(s, "test.tl", text, len);
     r->refused = r->status != TL_OK && s->diag.last != NULL &&
                  s->diag.last->code == TL_E0602;

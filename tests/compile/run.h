@@ -7,13 +7,6 @@
 
 #include "interp/session.h"
 
-typedef enum run_mode {
-    RUN_OFF,     /* --compile=off */
-    RUN_DEFAULT, /* marked functions compiled */
-    RUN_EVERY,   /* every function compiled, refused ones interpreted */
-    RUN_MODES
-} run_mode;
-
 typedef struct runner {
     tl_session *s; /* NULL: none open */
     tl_namespace *library;
@@ -32,6 +25,6 @@ void runner_init(runner *r);
 void runner_fini(runner *r);
 
 /* Run a text; out, errors, status and refused tell what happened. */
-void runner_run(runner *r, const char *text, size_t len, run_mode mode);
+void runner_run(runner *r, const char *text, size_t len, tl_compile_what how);
 
 #endif
