@@ -95,8 +95,10 @@ TL_MUST_USE tl_status tl_tile_reduce_run(const tl_tile_reduce *t,
  * Programs over whole rows, the last `trailing` axes of the space: between
  * elementwise steps they reduce rows and compute rows as a whole, all while a
  * row is in a cache.  A value has an element for each of the space, or one a
- * row; tensors of the latter kind have sizes 1 along the row, and their
- * results any shape of that many elements.
+ * row; tensors of the latter kind have sizes 1 along the row.  A result of
+ * such a value has as many elements as there are rows, in any shape, or the
+ * space's shape, and is spread; so may one of numbers (operands of one
+ * element) alone.
  *
  *   RED row: in[0] reduced over the row, to one element; p is f.
  *   softmax, log_softmax (x), softmax_grad, log_softmax_grad (y, g): along

@@ -36,12 +36,15 @@ static int input_behind(const tl_tile_maker *m, int ref)
     return ref;
 }
 
-/* Is value `ref` the input whose storage result `r` takes? */
+/* Is value `ref` the input whose storage result `r` takes?  It may be, as long
+ * as one of them has none yet. */
 static bool is_taken(const tl_tile_maker *m, int ref, int r)
 {
     int in = input_behind(m, ref);
 
-    return in >= 0 && tl_cpu_same_data(m->s->in[in], m->s->to[r]);
+    return in >= 0 &&
+           (m->s->in[in]->storage == NULL || m->s->to[r]->storage == NULL ||
+            tl_cpu_same_data(m->s->in[in], m->s->to[r]));
 }
 
 /* Is it a row on whole rows, which may read after it has written? */
@@ -74,6 +77,13 @@ static bool is_read_later(const tl_tile_maker *m, int step, int r)
     return false;
 }
 
+/* Has a result an element a row?  With one row or rows of one element it is
+ * all the same, and none is spread. */
+static bool is_for_rows(const tl_tile_maker *m, int r)
+{
+    return m->row > 1 && m->s->to[r]->numel != m->space.n;
+}
+
 uint16_t tl_tile_target(tl_tile_maker *m, int i, tl_dtype dtype, bool once,
                         bool rows)
 {
@@ -81,7 +91,7 @@ uint16_t tl_tile_target(tl_tile_maker *m, int i, tl_dtype dtype, bool once,
 
     TL_CHECK(r < 0 || (r < m->s->nto && m->s->to[r]->dtype == dtype));
     if (!once && !m->careful) {
-        if (r >= 0 && !is_read_later(m, i, r)) {
+        if (r >= 0 && !is_read_later(m, i, r) && is_for_rows(m, r) == rows) {
             return tl_tile_add_place(m, TL_TILE_RESULT, dtype, r, rows);
         }
         if (r < 0 && i == m->s->feed && dtype == m->s->dtype) {
@@ -100,6 +110,19 @@ static void add_copy(tl_tile_maker *m, uint16_t from, uint16_t to)
     c->in[0] = from;
 }
 
+/* The result of step `i` to tensor `r`: spread over rows if the tensor has
+ * them whole; an element a row of what is the same in each. */
+static void copy_result(tl_tile_maker *m, int i, int r)
+{
+    tl_dtype dtype = (tl_dtype)m->s->steps[i].dtype;
+    bool rows = is_for_rows(m, r);
+    uint16_t from = rows ? tl_tile_form(m, -2 - i, dtype)
+                         : tl_tile_whole(m, -2 - i, dtype);
+
+    TL_CHECK(m->place[from].rows == rows || tl_tile_is_once(m, from));
+    add_copy(m, from, tl_tile_add_place(m, TL_TILE_RESULT, dtype, r, rows));
+}
+
 /* Copy results that steps have not written themselves: those that are an
  * input's elements, or the others, which may overwrite such. */
 static void copy_results(tl_tile_maker *m, bool inputs)
@@ -115,9 +138,7 @@ static void copy_results(tl_tile_maker *m, bool inputs)
         if (r >= 0 && is_input == inputs &&
             (m->place[from].where != TL_TILE_RESULT ||
              m->place[from].item != r)) {
-            add_copy(m, from,
-                     tl_tile_add_place(m, TL_TILE_RESULT, dtype, r,
-                                       m->place[from].rows));
+            copy_result(m, i, r);
         }
     }
 }
@@ -178,6 +199,12 @@ static void add_check(tl_tile_maker *m, int i)
     c->item = (uint16_t)m->nchecks++;
 }
 
+/* Is a value one number, however often it is needed? */
+static bool is_scalar(const tl_tile_maker *m, int ref)
+{
+    return ref >= 0 ? m->s->in[ref]->numel == 1 : m->scalar[-2 - ref];
+}
+
 static void add_cast(tl_tile_maker *m, int i)
 {
     const tl_tile_step *s = &m->s->steps[i];
@@ -185,6 +212,7 @@ static void add_cast(tl_tile_maker *m, int i)
     uint16_t place, at;
     tl_dtype half = tl_map_halfway(from, to);
 
+    m->scalar[i] = is_scalar(m, s->in[0]);
     place = tl_tile_form(m, s->in[0], from);
     if (from == to) {
         tl_tile_set_form(m, i, to, place);
@@ -201,35 +229,38 @@ static void add_cast(tl_tile_maker *m, int i)
     tl_tile_set_form(m, i, to, at);
 }
 
-/* Have all operands of a step an element a row, but for scalars? */
-static bool is_of_rows(tl_tile_maker *m, const tl_tile_step *s)
+/* Have all operands of step `i` an element a row, but for scalars?  Sets
+ * whether all are scalars. */
+static bool is_of_rows(tl_tile_maker *m, int i)
 {
+    const tl_tile_step *s = &m->s->steps[i];
     bool rows = false;
 
-    for (int k = 0; k < s->nin && m->row > 0; k++) {
-        if (s->in[k] != -1) {
+    m->scalar[i] = true;
+    for (int k = 0; k < s->nin; k++) {
+        if (s->in[k] != -1 && !is_scalar(m, s->in[k])) {
             tl_dtype own = tl_tile_dtype(m, s->in[k]);
-            uint16_t place = tl_tile_form(m, s->in[k], own);
-            bool scalar = s->in[k] >= 0 && m->s->in[s->in[k]]->numel == 1;
 
-            if (!m->place[place].rows && !scalar) {
+            m->scalar[i] = false;
+            rows =
+                m->row > 0 && m->place[tl_tile_form(m, s->in[k], own)].rows;
+            if (!rows) {
                 return false;
             }
-            rows = rows || m->place[place].rows;
         }
     }
     return rows;
 }
 
 /* Operands of a loop; returns whether all are the same in each piece. */
-static bool loop_operands(tl_tile_maker *m, const tl_tile_step *s,
-                          tl_tile_code *c)
+static bool loop_operands(tl_tile_maker *m, int i, tl_tile_code *c)
 {
+    const tl_tile_step *s = &m->s->steps[i];
     int own = tl_op_get((tl_op)s->op)->nin, some = -1;
     bool once = true;
 
     c->nin = s->which < 0 ? s->nin : TL_MAP_OPERANDS;
-    c->rows = is_of_rows(m, s);
+    c->rows = is_of_rows(m, i);
     TL_CHECK(s->nin == (s->which < 0 ? own : own + 2));
     for (int k = 0; k < s->nin; k++) {
         int at = k < own ? k : TL_MAP_Y + k - own;
@@ -262,7 +293,7 @@ static void add_loop(tl_tile_maker *m, int i)
                        ? TL_bool
                        : (tl_dtype)s->compute;
     tl_tile_code own = {.kind = TL_TILE_LOOP}, *c;
-    bool once = loop_operands(m, s, &own);
+    bool once = loop_operands(m, i, &own);
     uint16_t to;
 
     to = raw == dtype

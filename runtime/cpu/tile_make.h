@@ -24,6 +24,7 @@ typedef struct tl_tile_maker {
     tl_tile_place place[TL_TILE_MAX_PLACES];
     tl_tile_code code[TL_TILE_MAX_CODES]; /* all, in order */
     uint8_t use[TL_TILE_MAX_CODES];       /* tl_tile_list, bits */
+    bool scalar[TL_TILE_MAX_STEPS];       /* results that are one number */
     tl_tile_check check[TL_TILE_MAX_STEPS];
     tl_tile_line line[TL_TILE_MAX_STEPS];
     uint16_t first_line[TL_TILE_MAX_STEPS]; /* of a KERN row's step */

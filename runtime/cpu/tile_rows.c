@@ -90,7 +90,8 @@ static void add_first(tl_tile_maker *m, int i, const line_rule *rule)
                     ? tl_tile_form(m, s->in[k], arith)
                     : tl_tile_whole(m, s->in[k], arith);
         TL_CHECK(in[k] == TL_TILE_NO_PLACE || m->row == 1 ||
-                 m->place[in[k]].rows == (rule->rows_in >> k & 1));
+                 m->place[in[k]].rows == (rule->rows_in >> k & 1) ||
+                 tl_tile_is_once(m, in[k])); /* of the only row */
     }
     place = to == arith ? tl_tile_target(m, i, to, false, false)
                         : tl_tile_add_place(m, TL_TILE_SLOT, arith, 0, false);

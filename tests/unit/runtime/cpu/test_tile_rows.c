@@ -259,71 +259,83 @@ static int random_rows(program *g, uint64_t seed)
     return row_spaces[space].trailing;
 }
 
-/* A result for each step that has one: of the space, or an element a row. */
-static void make_row_results(program *g, int trailing, const bool *is_row)
-{
-    tl_tensor *some = NULL;
+/* What a step gives. */
+typedef enum kind {
+    WHOLE,
+    PER_ROW, /* an element a row: all its operands do, or are numbers */
+    NUMBER   /* all its operands are */
+} kind;
 
-    make_results(g, pick(&g->state, 2) == 0);
-    for (int i = 0; i < g->nsteps; i++) {
-        int to = g->step[i].to;
-
-        if (to >= 0 && is_row[i]) {
-            tl_tensor_unref(g->to[to]);
-            some = new_tensor((tl_dtype)g->step[i].dtype, g->rank - trailing,
-                              g->size);
-            g->to[to] = with_axes(g, some, trailing, true);
-            tl_tensor_unref(some);
-        }
-    }
-}
-
-/* Which steps have an element a row: all their operands do, or are scalars. */
-static void find_rows(const program *g, int trailing, bool *is_row)
+static kind kind_of_input(const program *g, const tl_tensor *t, int trailing)
 {
     int64_t row = 1;
 
     for (int i = g->rank - trailing; i < g->rank; i++) {
         row *= g->size[i];
     }
+    if (t->numel == 1) {
+        return NUMBER;
+    }
+    for (int d = 0; d < trailing; d++) {
+        if (d >= t->rank || t->size[t->rank - 1 - d] != 1) {
+            return WHOLE;
+        }
+    }
+    return row > 1 ? PER_ROW : WHOLE;
+}
+
+static void find_kinds(const program *g, int trailing, kind *kinds)
+{
     for (int i = 0; i < g->nsteps; i++) {
         const tl_tile_step *s = &g->step[i];
-        bool all = true, some = false;
 
+        kinds[i] = NUMBER;
         for (int k = 0; k < s->nin; k++) {
-            const tl_tensor *t = s->in[k] >= 0 ? g->in[s->in[k]] : NULL;
-            bool rows = s->in[k] < -1 && is_row[-2 - s->in[k]];
+            kind own = s->in[k] == -1 ? NUMBER
+                       : s->in[k] >= 0
+                           ? kind_of_input(g, g->in[s->in[k]], trailing)
+                           : kinds[-2 - s->in[k]];
 
-            if (s->in[k] == -1) {
-                continue;
-            }
-            if (t != NULL && t->numel > 1 && row > 1) {
-                rows = t->rank >= trailing;
-                for (int d = 0; d < trailing && rows; d++) {
-                    rows = t->size[t->rank - 1 - d] == 1;
-                }
-            }
-            some = some || rows;
-            all = all && (rows || (t != NULL && t->numel == 1));
+            kinds[i] = own < kinds[i] ? own : kinds[i];
         }
-        is_row[i] = all && some;
         if (is_line((tl_op)s->op)) {
-            is_row[i] =
-                tl_op_get((tl_op)s->op)->cls == TL_CLASS_RED || s->which > 0;
+            kinds[i] =
+                tl_op_get((tl_op)s->op)->cls == TL_CLASS_RED || s->which > 0
+                    ? PER_ROW
+                    : WHOLE;
+        }
+    }
+}
+
+/* A result for each step that has one: of the space, or an element a row,
+ * where the step's kind allows it. */
+static void make_row_results(program *g, int trailing, const kind *kinds)
+{
+    make_results(g, pick(&g->state, 2) == 0);
+    for (int i = 0; i < g->nsteps; i++) {
+        int to = g->step[i].to;
+
+        if (to >= 0 && kinds[i] != WHOLE && pick(&g->state, 3) != 0) {
+            tl_tensor *some = new_tensor((tl_dtype)g->step[i].dtype,
+                                         g->rank - trailing, g->size);
+
+            tl_tensor_unref(g->to[to]);
+            g->to[to] = with_axes(g, some, trailing, true);
+            tl_tensor_unref(some);
         }
     }
 }
 
 static bool agrees(program *g, uint64_t seed, int trailing)
 {
-    bool is_row[TL_TILE_MAX_STEPS];
+    kind kinds[TL_TILE_MAX_STEPS];
     tl_tile *t;
 
     if (run_row_steps(g, trailing) != TL_OK) {
         return false;
     }
-    find_rows(g, trailing, is_row);
-    make_row_results(g, trailing, is_row);
+    find_kinds(g, trailing, kinds);
+    make_row_results(g, trailing, kinds);
     cr_assert_eq(tl_tile_rows_new(&t, g->rank, g->size, trailing, g->step,
                                   g->nsteps, g->in, g->nin, g->to, g->nto,
                                   &ctx_diag),
