@@ -366,6 +366,13 @@ static int run_program(tl_session *s, char **argv, int argc)
         tl_buf text;
 
         tl_buf_init(&text);
+        if (s->ev.compile == TL_COMPILE_OFF) {
+            tl_buf_puts(&text, "--compile=off: everything is interpreted\n");
+        } else if (s->options.compile != NULL &&
+                   strchr(s->options.compile, '-') != NULL) {
+            tl_buf_printf(&text, "--compile=%s does what --compile=default "
+                          "does in this build\n", s->options.compile);
+        }
         tl_compiler_explain(&s->ev, &text);
         fwrite(tl_buf_str(&text), 1, text.len, stderr);
         tl_buf_fini(&text);

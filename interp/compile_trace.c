@@ -513,6 +513,7 @@ tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     *done = false;
     tr.earlier = f->entries;
     tr.fn = call->fn;
+    tr.made_up = f->made_up;
     if (st == TL_OK) {
         enter(ev, &tr);
         if (block != NULL) {
@@ -533,6 +534,7 @@ tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     }
     tl_unref(result);
     *done = st == TL_OK && !tr.gave_up;
+    f->guards = tr.b.g != NULL ? tr.b.g->guards.len - tr.bound : 0;
     st = st == TL_OK ? st : outcome(ev, f, &tr, st);
     trace_fini(&tr);
     return st;

@@ -241,12 +241,24 @@ static void interpret_from_now_on(tl_eval *ev, tl_compiled *f)
     }
 }
 
+void tl_compiled_refuse(tl_eval *ev, const tl_funcdef *fn)
+{
+    tl_diag_item *why = ev->diag->last;
+    const char *text =
+        tl_arena_printf(&ev->diag->arena, "`%s` is @compile, but %s",
+                        tl_code_title_of(fn), why->message);
+
+    if (text != NULL) {
+        why->message = text;
+    }
+    tl_diag_note(ev->diag, "nothing was compiled");
+}
+
 /* The newest diagnostic says why a trace was refused: it becomes an error of
  * the function, or a warning. */
 static tl_status refused(tl_eval *ev, tl_compiled *f, tl_status st)
 {
-    tl_diag_item *why = ev->diag->last;
-    const char *text;
+    const tl_diag_item *why = ev->diag->last;
 
     if (why == NULL || why->code != TL_E0602) {
         return st;
@@ -258,12 +270,7 @@ static tl_status refused(tl_eval *ev, tl_compiled *f, tl_status st)
         interpret_from_now_on(ev, f);
         return TL_OK;
     }
-    text = tl_arena_printf(&ev->diag->arena, "`%s` is @compile, but %s",
-                           tl_code_title_of(f->fn), why->message);
-    if (text != NULL) {
-        why->message = text;
-    }
-    tl_diag_note(ev->diag, "nothing was compiled");
+    tl_compiled_refuse(ev, f->fn);
     return st;
 }
 

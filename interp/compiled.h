@@ -53,6 +53,11 @@ TL_MUST_USE tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call,
  * function is interpreted from now on. */
 void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call);
 
+/* Refuse at load what is sure to be refused: functions of the unit that are
+ * marked and whose types are written (compile_load.c).  E0602. */
+TL_MUST_USE tl_status tl_compile_check_unit(tl_eval *ev, tl_namespace *ns,
+                                            const tl_unit *unit);
+
 /* What happened so far, for tests and --explain. */
 typedef struct tl_compile_stats {
     size_t traces;   /* functions traced, successfully or not */

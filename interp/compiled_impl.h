@@ -101,6 +101,9 @@ typedef struct tl_compiled {
     bool refused;             /* it runs interpreted */
     char *why;                /* why the last trace has failed; owned */
     tl_span why_at;
+    size_t guards; /* numbers that the last trace has read by then */
+    bool made_up;  /* its arguments are: sizes that are not numbers of the
+                      program are symbols (compile_load.c) */
     size_t traces, programs, runs, interpreted, verified;
     tl_buf log; /* --explain: its programs, as they were made */
 } tl_compiled;
@@ -116,6 +119,9 @@ static inline const char *tl_code_title_of(const tl_funcdef *fn)
 {
     return fn->name != NULL ? fn->name->text : "fn";
 }
+
+/* The newest diagnostic, a refusal, becomes one of this function. */
+void tl_compiled_refuse(tl_eval *ev, const tl_funcdef *fn);
 
 /* Note why a function cannot be compiled; the newest diagnostic says it. */
 void tl_compiled_note(tl_eval *ev, tl_compiled *f);

@@ -135,8 +135,9 @@ static tl_status store_cell(tl_eval *ev, tl_ecell *c)
 tl_run tl_entry_inputs(tl_entry *e, tl_effect_arg *arg)
 {
     return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
-                    .donate = e->taped ? NULL : e->donate, .effect = tl_entry_effect,
-                    .arg = arg, .out_tensors = e->results,
+                    .donate = e->taped ? NULL : e->donate,
+                    .effect = tl_entry_effect, .arg = arg,
+                    .out_tensors = e->results,
                     .out_scalars = e->result_scalars};
 }
 

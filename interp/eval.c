@@ -265,6 +265,9 @@ static tl_status run_unit(tl_eval *ev, tl_namespace *ns, tl_unit *unit,
 
     if (ev->no_check == 0) {
         st = tl_shape_check_unit(ev, ns, unit);
+        if (st == TL_OK) {
+            st = tl_compile_check_unit(ev, ns, unit);
+        }
     }
     if (st == TL_OK && !(ev->options != NULL && ev->options->check_only)) {
         st = run_statements(ev, fn->body, out);

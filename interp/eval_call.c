@@ -442,8 +442,8 @@ static tl_status run_code(tl_eval *ev, const tl_ccall *c, tl_value *out)
                          c->args->span));
     tl_status st = tl_bind_args(ev, c->args);
 
-    if (st == TL_OK && c->fn->marks.nstatic > 0 && tl_is_tracing(ev)) {
-        st = tl_trace_static(ev, c->fn);
+    if (st == TL_OK && tl_is_tracing(ev)) {
+        st = tl_trace_bound(ev, c->fn);
     }
     if (st == TL_OK) {
         st = run_marked(ev, c->fn, out);

@@ -264,12 +264,18 @@ static void graph_saw_mode(tl_eval *ev, tl_module *module)
     }
 }
 
-tl_status tl_trace_static(tl_eval *ev, const tl_funcdef *fn)
+tl_status tl_trace_bound(tl_eval *ev, const tl_funcdef *fn)
 {
+    tl_trace *tr = tl_trace_of(ev);
     tl_frame *f = ev->frame;
 
-    if (fn != tl_trace_of(ev)->fn) {
+    if (fn != tr->fn || tr->is_bound) {
         return TL_OK; /* marks of what it calls mean nothing */
+    }
+    tr->is_bound = true;
+    tr->bound = tr->b.g->guards.len;
+    if (fn->marks.nstatic == 0) {
+        return TL_OK;
     }
     for (uint32_t i = 0; i < fn->nslots; i++) {
         bool named = false;

@@ -99,6 +99,9 @@ static bool size_varies(tl_trace *t, int64_t size)
 {
     const tl_shape_of *s = prior_step(t, TL_V_INT);
 
+    if (t->made_up) {
+        return tl_is_made_up_size(size);
+    }
     return s != NULL && size >= 2 &&
            (s->n == 1 || s->bits != (uint64_t)size);
 }

@@ -297,6 +297,18 @@ static void put_step(const tl_steps *steps, size_t at, tl_buf *out)
     case TL_V_FLOAT:
     case TL_V_BUILTIN:
         break;
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+    case TL_V_DICT:
+        tl_buf_printf(out, "one of %u items", s->n);
+        return;
+    case TL_V_FN:
+    case TL_V_METHOD:
+        tl_buf_puts(out, "another function");
+        return;
+    case TL_V_MODULE:
+        tl_buf_puts(out, "another module");
+        return;
     default:
         tl_buf_puts(out, "something else");
         return;
@@ -335,6 +347,11 @@ void tl_lift_mismatch(const tl_steps *steps, size_t first, tl_value v,
         put_value(m.seen, out);
     } else {
         tl_buf_puts(out, tl_value_type_str(m.seen).s);
+        if (m.seen.tag == TL_V_LIST || m.seen.tag == TL_V_TUPLE) {
+            tl_buf_printf(out, " of %zu", m.seen.seq->len);
+        } else if (m.seen.tag == TL_V_DICT) {
+            tl_buf_printf(out, " of %zu", m.seen.dict->live);
+        }
     }
     size_t middle = out->len;
 

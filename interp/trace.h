@@ -143,6 +143,9 @@ typedef struct tl_trace {
                                  takes their address */
     const tl_args *args; /* of the traced call */
     const tl_funcdef *fn; /* that is traced */
+    bool is_bound; /* its arguments are */
+    size_t bound;  /* guards that this has needed */
+    bool made_up; /* sizes may be: see compile_load.c */
     const struct tl_entry *earlier; /* programs of the function */
     tl_prior prior;
     bool symbols; /* numbers that are lifted now are symbols at once */
@@ -234,9 +237,12 @@ TL_MUST_USE tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done);
 /* An assertion on a host bool of the graph. */
 TL_MUST_USE tl_status tl_trace_holds(tl_eval *ev, tl_gval condition);
 
-/* Read what `@compile(static=[...])` names, in the frame of the function that
- * is traced. */
-TL_MUST_USE tl_status tl_trace_static(tl_eval *ev, const tl_funcdef *fn);
+/* The arguments of `fn` are bound in the running frame: read what
+ * `@compile(static=[...])` names, if it is the function that is traced. */
+TL_MUST_USE tl_status tl_trace_bound(tl_eval *ev, const tl_funcdef *fn);
+
+/* Is it a size of made-up arguments (compile_load.c)? */
+bool tl_is_made_up_size(int64_t size);
 
 /* Refuse to compile: E0602 with this reason. */
 tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)
