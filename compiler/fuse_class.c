@@ -184,7 +184,7 @@ tl_fuse_kind tl_fuse_kind_of(const tl_plan *pl, const tl_pstep *s)
 
     if ((s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD) || s->copy ||
         s->binds || s->late || s->nout == 0 || s->nin == 0 ||
-        tl_pstep_is_chained(pl, s)) {
+        s->chained) {
         return k;
     }
     k = s->kind == TL_PS_GRAD ? element_kind(pl, s) : kernel_kind(pl, s);

@@ -15,79 +15,6 @@ typedef struct deps {
     tl_diag *diag;
 } deps;
 
-/* ---- which steps are chained -------------------------------------------- */
-
-static bool host_may_fail(tl_ghost op)
-{
-    switch (op) {
-    case TL_H_add_i:
-    case TL_H_sub_i:
-    case TL_H_mul_i:
-    case TL_H_floordiv_i:
-    case TL_H_mod_i:
-    case TL_H_neg_i:
-    case TL_H_div_f:
-    case TL_H_floordiv_f:
-    case TL_H_mod_f:
-    case TL_H_to_int:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Rows whose kernels look at data and may refuse it.  Gradients of indexing
- * have indices that the forward step has checked. */
-static bool kernel_may_fail(const tl_plan *pl, const tl_pstep *s)
-{
-    const tl_pval *x = s->nin > 0 && pl->refs.items[s->in]
-                           ? tl_pval_at(pl, pl->refs.items[s->in])
-                           : NULL;
-    const tl_pval *y = tl_pval_at(pl, pl->refs.items[s->out]);
-
-    switch ((tl_op)s->op) {
-    case TL_OP_cast:
-        return tl_dtype_is_float((tl_dtype)x->dtype) &&
-               tl_dtype_kind((tl_dtype)y->dtype) == TL_KIND_INT;
-    case TL_OP_floordiv:
-    case TL_OP_mod:
-    case TL_OP_pow:
-        return !tl_dtype_is_float((tl_dtype)y->dtype);
-    case TL_OP_index:
-    case TL_OP_gather:
-    case TL_OP_embedding:
-    case TL_OP_one_hot:
-    case TL_OP_cross_entropy:
-    case TL_OP_multinomial:
-    case TL_OP_dropout:
-    case TL_OP_bernoulli:
-    case TL_OP_randint:
-    case TL_OP_index_put:
-    case TL_OP_scatter_add:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool tl_pstep_is_chained(const tl_plan *pl, const tl_pstep *s)
-{
-    switch ((tl_pstep_kind)s->kind) {
-    case TL_PS_EFFECT:
-    case TL_PS_REGION:
-    case TL_PS_ITEM:
-    case TL_PS_SLICE:
-        return true;
-    case TL_PS_HOST:
-        return pl->p->g->nodes.items[s->node].kind == TL_G_HOST &&
-               host_may_fail((tl_ghost)s->op);
-    case TL_PS_KERNEL:
-        return s->nout > 0 && kernel_may_fail(pl, s);
-    default:
-        return false;
-    }
-}
-
 /* ---- edges -------------------------------------------------------------- */
 
 static tl_status add_edge(deps *j, uint32_t from, uint32_t to)
@@ -204,7 +131,7 @@ tl_status tl_plan_edges(const tl_plan *pl, tl_pedges *edges, tl_diag *diag)
     }
     for (uint32_t s = 1; s < pl->steps.len; s++) {
         if (!pl->steps.items[s].fused &&
-            tl_pstep_is_chained(pl, &pl->steps.items[s])) {
+            pl->steps.items[s].chained) {
             TL_TRY(add_edge(j, chained, s));
             chained = s;
         }

@@ -82,6 +82,7 @@ typedef struct tl_pstep {
     bool effects;          /* is one, or has one inside */
     bool fused;            /* lies in a group */
     bool copy;             /* a copy that a layout needed */
+    bool chained;          /* tl_pstep_chains */
     uint8_t taken;         /* 1 + the operand whose storage result 0 took */
     /* bound: */
     tl_kernel_fn *kernel;
@@ -222,7 +223,7 @@ bool tl_pstep_takes(const tl_plan *pl, const tl_pstep *s, uint32_t i,
 
 /* Must the step keep its place among steps of which this is true: effects,
  * and what may fail because of data? */
-bool tl_pstep_is_chained(const tl_plan *pl, const tl_pstep *s);
+bool tl_pstep_chains(const tl_plan *pl, const tl_pstep *s);
 
 /* A step that waits for another. */
 typedef struct tl_pedge {

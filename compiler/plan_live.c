@@ -207,7 +207,7 @@ static void set_lives(tl_plan *pl)
         const tl_pstep *s = &pl->steps.items[pl->order[pos]];
 
         pl->last_effect = s->effects ? pos : pl->last_effect;
-        pl->last_chained = tl_pstep_is_chained(pl, s) ? pos : pl->last_chained;
+        pl->last_chained = s->chained ? pos : pl->last_chained;
         for (uint32_t i = 0; i < s->nin; i++) {
             uint32_t v = pl->refs.items[s->in + i];
 

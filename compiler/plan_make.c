@@ -243,6 +243,7 @@ static tl_status step_end(maker *m, tl_pstep *s)
     for (uint32_t k = 0; k < s->nout; k++) {
         TL_TRY(ref_push(m, first + k));
     }
+    s->chained = tl_pstep_chains(m->pl, s);
     return TL_VEC_PUSH(&m->pl->steps, *s, m->rt->diag);
 }
 
@@ -315,6 +316,7 @@ static tl_status add_slice(maker *m, uint32_t n)
     s.out = (uint32_t)m->pl->refs.len;
     s.nout = 1;
     s.binds = false;
+    s.chained = true;
     TL_TRY(ref_push(m, m->pl->val_of[node->out]));
     return TL_VEC_PUSH(&m->pl->steps, s, m->rt->diag);
 }

@@ -86,7 +86,7 @@ static tl_status donor_edges(order_job *j)
                 TL_TRY(add_edge(j, chained, pl->order[pos]));
             }
         }
-        chained = tl_pstep_is_chained(pl, s) ? pl->order[pos] : chained;
+        chained = s->chained ? pl->order[pos] : chained;
     }
     return TL_OK;
 }
