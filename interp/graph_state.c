@@ -364,6 +364,9 @@ tl_status tl_gjoin_build(tl_eval *ev, tl_value a, tl_value b,
                          const tl_gval *results, size_t *at, tl_value *out)
 {
     if (tl_gvalue_same(a, b)) {
+        if (a.tag == TL_V_SYM && a.sym->hint.tag == TL_V_INT) {
+            return tl_dim_value_of(ev, a.sym->dim, out); /* not the arm's */
+        }
         *out = tl_ref(a);
         return TL_OK;
     }
