@@ -472,13 +472,14 @@ static tl_status graph_backward(tl_eval *ev, tl_gradblk *block, tl_value loss,
                                 size_t n, tl_value *grads, bool *reached)
 {
     tl_gbuild *b = &tl_trace_of(ev)->b;
-    tl_gval *v = tl_calloc(2 * n + 1, sizeof(*v)), *g = v + n, from = 0, y;
+    tl_gval *v = tl_calloc(2 * n + 1, sizeof(*v)), *g, from = 0, y;
     tl_span span = ev->rt->span;
     tl_status st;
 
     if (v == NULL) {
         return tl_fail_memory(ev->diag, "gradients", 2 * n * sizeof(*v));
     }
+    g = v + n;
     sync(ev);
     TL_GOTO(st, tl_trace_value(ev, loss, &y));
     if (tl_is_tensor(seed)) {

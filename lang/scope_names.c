@@ -230,6 +230,25 @@ int64_t tl_moddef_find(const tl_moddef *module, const tl_sym *name)
     return -1;
 }
 
+/* Modules and records are no closures: what they are made of must be the same
+ * wherever they are made, loaded or copied. */
+static void refuse_capture(tl_resolver *r, const tl_scope *s,
+                           const tl_sym *name)
+{
+    bool module = s->func->kind == TL_FUNC_MODULE;
+    tl_span at = s->func->node->span;
+
+    if (module || s->func->kind == TL_FUNC_RECORD) {
+        at.end = at.start + 6; /* the word itself */
+        tl_scope_error(r, TL_E0116, at,
+                       "a %s cannot use the variable `%s` around it",
+                       module ? "module" : "record", name->text);
+        tl_diag_help(r->diag, "make it a parameter, or move the %s to the "
+                              "top level",
+                     module ? "module" : "record");
+    }
+}
+
 /* The index under which `s` captures what `outer` is outside. */
 static uint32_t capture(tl_resolver *r, tl_scope *s, const tl_sym *name,
                         tl_ref_info outer)
@@ -241,6 +260,7 @@ static uint32_t capture(tl_resolver *r, tl_scope *s, const tl_sym *name,
             return (uint32_t)i;
         }
     }
+    refuse_capture(r, s, name);
     tl_scope_keep(r, TL_VEC_PUSH(&s->captures,
                                  ((tl_capture){.name = name, .outer = outer}),
                                  r->diag));
