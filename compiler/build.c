@@ -138,8 +138,24 @@ tl_status tl_gbuild_hint(tl_gbuild *b, tl_dim d, int64_t *out)
 
 /* ---- guards ------------------------------------------------------------- */
 
+/* A guard is looked at before the run: what it needs, made of inputs alone,
+ * belongs to no region. */
+static void hoist(tl_graph *g, tl_gval v)
+{
+    tl_gnode *n = &g->nodes.items[g->values.items[v].node];
+
+    if (g->values.items[v].node == 0 || n->owner == 0) {
+        return;
+    }
+    n->owner = 0;
+    for (uint32_t k = 0; k < n->nin; k++) {
+        hoist(g, tl_goperand(g, n, k));
+    }
+}
+
 tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v, tl_gscalar expected)
 {
+    hoist(b->g, v);
     return tl_graph_guard(b->g, v, expected, b->span, b->diag);
 }
 
