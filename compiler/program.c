@@ -84,6 +84,8 @@ tl_status tl_program_new(tl_program **out, tl_graph *g,
         return tl_fail_memory(diag, "a program", sizeof(*p));
     }
     p->g = g;
+    tl_diag_init(&p->quiet, NULL);
+    p->quiet.muted = true;
     if (options) {
         p->options = *options;
     }
@@ -123,6 +125,8 @@ void tl_program_free(tl_program *p)
     tl_free(p->tensors);
     tl_free(p->early);
     tl_free(p->nodes);
+    tl_free(p->guards);
+    tl_diag_fini(&p->quiet);
     tl_free(p->atoms);
     tl_free(p->sizes);
     tl_free(p->keyed);
@@ -143,37 +147,6 @@ const tl_pass_counts *tl_program_pass_counts(const tl_program *p)
 
 /* ---- guards ------------------------------------------------------------- */
 
-/* Evaluate the host nodes that a guard needs.  Those are few and come first:
- * all early ones are run until a guard's value is known. */
-static bool early_hosts(tl_program *p, tl_diag *diag)
-{
-    const tl_graph *g = p->g;
-
-    for (uint32_t n = 1; n < g->nodes.len; n++) {
-        const tl_gnode *node = &g->nodes.items[n];
-
-        if (node->owner == 0 && node->nout > 0 && p->early[node->out] &&
-            node->kind != TL_G_INPUT && node->kind != TL_G_LOOP &&
-            tl_graph_host(g, n, &p->env, diag) != TL_OK) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Early host scalars of these inputs; false: they cannot be computed. */
-static bool know_hosts(tl_program *p, const tl_run *run)
-{
-    tl_diag diag;
-    bool ok;
-
-    tl_diag_init(&diag, NULL);
-    diag.muted = true;
-    ok = tl_program_bind(p, run, &diag) && early_hosts(p, &diag);
-    tl_diag_fini(&diag);
-    return ok;
-}
-
 static const tl_gguard *first_misfit(const tl_program *p)
 {
     for (size_t i = 0; i < p->g->guards.len; i++) {
@@ -192,12 +165,12 @@ bool tl_program_fits(tl_program *p, const tl_run *run)
     const tl_graph *g = p->g;
 
     return g->guards.len == 0 ||
-           (know_hosts(p, run) && first_misfit(p) == NULL);
+           (tl_program_bind_guards(p, run) && first_misfit(p) == NULL);
 }
 
 const tl_gguard *tl_program_misfit(tl_program *p, const tl_run *run)
 {
-    return know_hosts(p, run) ? first_misfit(p) : NULL;
+    return tl_program_bind_guards(p, run) ? first_misfit(p) : NULL;
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -241,26 +214,14 @@ static tl_status enter_pool(tl_program *p, tl_rt *rt)
     return TL_OK;
 }
 
-/* Bind without a word: the walk reports what fails, in its turn. */
-static bool bind_quietly(tl_program *p, tl_rt *rt, const tl_run *run)
-{
-    bool muted = rt->diag->muted, ok;
-    size_t errors = rt->diag->nerrors;
-
-    rt->diag->muted = true;
-    ok = tl_program_bind(p, run, rt->diag);
-    rt->diag->muted = muted;
-    rt->diag->nerrors = errors;
-    return ok;
-}
-
 /* Ready the program for a run; *plan is NULL where the walk must run it. */
 static tl_status prepare(tl_program *p, tl_rt *rt, const tl_run *run,
                          tl_plan **plan)
 {
     *plan = NULL;
     TL_TRY(enter_pool(p, rt));
-    if (bind_quietly(p, rt, run) && !p->options.walk && !p->late) {
+    /* what cannot be bound, the walk reports in its turn */
+    if (tl_program_bind(p, run, &p->quiet) && !p->options.walk && !p->late) {
         return tl_program_find_plan(p, rt, run, plan);
     }
     return TL_OK;

@@ -86,18 +86,31 @@ static bool node_is_early(const tl_program *p, const tl_gnode *n)
     }
 }
 
-/* Mark what the key's atoms are computed from, from the last node back. */
-static void mark_needed(const tl_program *p, uint8_t *needed)
+/* The host ints in a size. */
+static void need_atoms(const tl_program *p, uint32_t size, uint8_t *needed)
+{
+    const tl_gsize *s = &p->g->dims.items[size];
+    const int64_t *code = p->g->code.items + s->code;
+
+    for (uint32_t i = 0; i < s->len; i++) {
+        if (code[i] == TL_DC_ATOM) {
+            const tl_gatom *a = &p->g->atoms.items[code[i + 1]];
+
+            if (a->kind == TL_GA_INT) {
+                needed[a->index] = 1;
+            }
+        }
+        i += code[i] == TL_DC_ATOM || code[i] == TL_DC_NUM;
+    }
+}
+
+/* From what is needed to all that it is computed from, and list the nodes of
+ * it in order. */
+static void list_needed(const tl_program *p, uint8_t *needed, uint32_t *list,
+                        uint32_t *len)
 {
     const tl_graph *g = p->g;
 
-    for (uint32_t i = 0; i < p->natoms; i++) {
-        const tl_gatom *a = &g->atoms.items[p->atoms[i]];
-
-        if (a->kind == TL_GA_INT) {
-            needed[a->index] = 1;
-        }
-    }
     for (uint32_t n = (uint32_t)g->nodes.len; n-- > 1;) {
         const tl_gnode *node = &g->nodes.items[n];
 
@@ -109,26 +122,43 @@ static void mark_needed(const tl_program *p, uint8_t *needed)
                 needed[tl_goperand(g, node, k)] = 1;
             }
         }
+        if (node->kind == TL_G_SIZE) {
+            need_atoms(p, size_of_node(p, node), needed);
+        }
     }
-}
-
-static tl_status list_needed(tl_program *p, tl_diag *diag)
-{
-    const tl_graph *g = p->g;
-    uint8_t *needed = tl_calloc(g->values.len + 1, 1);
-
-    if (!needed) {
-        return tl_fail_memory(diag, "facts about a graph", g->values.len);
-    }
-    mark_needed(p, needed);
     for (uint32_t n = 1; n < g->nodes.len; n++) {
         const tl_gnode *node = &g->nodes.items[n];
 
         if (node->owner == 0 && node->nout > 0 && needed[node->out] &&
-            node->kind != TL_G_INPUT) {
-            p->nodes[p->nnodes++] = n;
+            (node->kind == TL_G_HOST || node->kind == TL_G_SIZE ||
+             node->kind == TL_G_LOOP)) {
+            list[(*len)++] = n;
         }
     }
+}
+
+/* The nodes behind the key, and behind the guards. */
+static tl_status list_nodes(tl_program *p, tl_diag *diag)
+{
+    const tl_graph *g = p->g;
+    size_t values = g->values.len + 1;
+    uint8_t *needed = tl_calloc(values, 2);
+
+    if (!needed) {
+        return tl_fail_memory(diag, "facts about a graph", values);
+    }
+    for (uint32_t i = 0; i < p->natoms; i++) {
+        const tl_gatom *a = &g->atoms.items[p->atoms[i]];
+
+        if (a->kind == TL_GA_INT) {
+            needed[a->index] = 1;
+        }
+    }
+    list_needed(p, needed, p->nodes, &p->nnodes);
+    for (size_t i = 0; i < g->guards.len; i++) {
+        needed[values + g->guards.items[i].value] = 1;
+    }
+    list_needed(p, needed + values, p->guards, &p->nguards);
     tl_free(needed);
     return TL_OK;
 }
@@ -181,10 +211,12 @@ tl_status tl_program_find_early(tl_program *p, tl_diag *diag)
 
     p->early = tl_calloc(g->values.len + 1, 1);
     p->nodes = tl_calloc(g->nodes.len + 1, sizeof(*p->nodes));
+    p->guards = tl_calloc(g->nodes.len + 1, sizeof(*p->guards));
     p->atoms = tl_calloc(atoms, sizeof(*p->atoms));
     p->sizes = tl_calloc(atoms, sizeof(*p->sizes));
     p->keyed = tl_calloc(atoms, 1);
-    if (!p->early || !p->nodes || !p->atoms || !p->sizes || !p->keyed) {
+    if (!p->early || !p->nodes || !p->guards || !p->atoms || !p->sizes ||
+        !p->keyed) {
         return tl_fail_memory(diag, "facts about a graph", g->values.len);
     }
     for (uint32_t n = 1; n < g->nodes.len; n++) {
@@ -196,7 +228,7 @@ tl_status tl_program_find_early(tl_program *p, tl_diag *diag)
     }
     find_keyed(p);
     list_atoms(p);
-    return list_needed(p, diag);
+    return list_nodes(p, diag);
 }
 
 /* ---- in a run ----------------------------------------------------------- */
@@ -208,6 +240,28 @@ static void set_host(tl_program *p, tl_gval v, tl_gscalar s)
     if (p->facts.atom[v] != 0) {
         p->env.atom[p->facts.atom[v] - 1] = s.i;
     }
+}
+
+static bool run_nodes(tl_program *p, const uint32_t *nodes, uint32_t count,
+                      tl_diag *diag)
+{
+    const tl_graph *g = p->g;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const tl_gnode *n = &g->nodes.items[nodes[i]];
+
+        if (n->kind == TL_G_LOOP) {
+            int64_t turns = p->env.scalar[tl_goperand(g, n, 0)].i;
+
+            set_host(p, n->out, (tl_gscalar){.i = turns > 0 ? turns : 0});
+            continue;
+        }
+        if (tl_graph_host(g, nodes[i], &p->env, diag) != TL_OK) {
+            return false;
+        }
+        set_host(p, n->out, p->env.scalar[n->out]);
+    }
+    return true;
 }
 
 bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag)
@@ -222,19 +276,11 @@ bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag)
 
         p->env.atom[p->sizes[i]] = run->tensors[a->index]->size[a->axis];
     }
-    for (uint32_t i = 0; i < p->nnodes; i++) {
-        const tl_gnode *n = &g->nodes.items[p->nodes[i]];
+    return run_nodes(p, p->nodes, p->nnodes, diag);
+}
 
-        if (n->kind == TL_G_LOOP) {
-            int64_t turns = p->env.scalar[tl_goperand(g, n, 0)].i;
-
-            set_host(p, n->out, (tl_gscalar){.i = turns > 0 ? turns : 0});
-            continue;
-        }
-        if (tl_graph_host(g, p->nodes[i], &p->env, diag) != TL_OK) {
-            return false;
-        }
-        set_host(p, n->out, p->env.scalar[n->out]);
-    }
-    return true;
+bool tl_program_bind_guards(tl_program *p, const tl_run *run)
+{
+    return tl_program_bind(p, run, &p->quiet) &&
+           run_nodes(p, p->guards, p->nguards, &p->quiet);
 }

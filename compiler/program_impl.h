@@ -33,6 +33,9 @@ struct tl_program {
     uint8_t *early;     /* by value: an early host scalar? */
     uint32_t *nodes;    /* host nodes and loops that the key needs */
     uint32_t nnodes;
+    uint32_t *guards;   /* ... that the guards need */
+    uint32_t nguards;
+    tl_diag quiet;      /* for what is reported elsewhere: muted */
     uint32_t *atoms;    /* of the key */
     uint32_t natoms;
     uint8_t *keyed;     /* by atom: is it one of them? */
@@ -51,6 +54,9 @@ TL_MUST_USE tl_status tl_program_find_early(tl_program *p, tl_diag *diag);
 /* Values of host inputs and early atoms of a run, into p->env.  False: they
  * cannot be computed; the walk will say why. */
 bool tl_program_bind(tl_program *p, const tl_run *run, tl_diag *diag);
+
+/* ... and what the guards look at. */
+bool tl_program_bind_guards(tl_program *p, const tl_run *run);
 
 /* Is a size made of atoms of the key alone? */
 bool tl_program_size_is_keyed(const tl_program *p, uint32_t size);
