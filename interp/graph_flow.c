@@ -459,7 +459,8 @@ void tl_gexit_fini(tl_gexit *e)
     tl_gstate_fini(&e->state);
 }
 
-/* *r (NULL: the slots) and the running cells, or those of the exit if its condition holds. */
+/* *r (NULL: the slots) and the running cells, or those of the exit if its
+ * condition holds. */
 static tl_status choose_exit(tl_eval *ev, tl_gexit *e, tl_value *r)
 {
     tl_gbuild *g = builder(ev);

@@ -145,7 +145,8 @@ val tensor_of(tl_dtype t, int rank, const dim *d, const char *text, double lo,
 
 /* ---- families (gen_*.c): rows of operations, ended by a NULL function */
 extern const op_row gen_elementwise[], gen_reduce[], gen_shape[],
-    gen_index[], gen_matrix[], gen_host[], gen_flow[], gen_grads[], gen_modules[];
+    gen_index[], gen_matrix[], gen_host[], gen_flow[], gen_grads[],
+    gen_modules[];
 
 /* The definition of the module, if the program is to have one. */
 void gen_net(gen *g);

@@ -1,5 +1,6 @@
 /* test_verify.c - what `--verify` takes for a difference. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
