@@ -227,11 +227,17 @@ static void NAME(loss_grad)(int64_t n, const void *from, double lse_wide,
                          ? own + share * (REAL)r->weight_sum
                          : own;
 
-    TL_INDEPENDENT
-    for (int64_t k = 0; k < n; k++) {
-        REAL q = w ? share * w[k] : share;
-
-        dx[k] = FN(zmul)(scale, all * FN(exp)(x[k] - lse) - q);
+    if (w) {
+        TL_INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            dx[k] = FN(zmul)(scale,
+                             all * FN(exp)(x[k] - lse) - share * w[k]);
+        }
+    } else { /* a loop of its own: gcc does not read w[k] unasked */
+        TL_INDEPENDENT
+        for (int64_t k = 0; k < n; k++) {
+            dx[k] = FN(zmul)(scale, all * FN(exp)(x[k] - lse) - share);
+        }
     }
     {
         int64_t k = r->target;
