@@ -87,6 +87,14 @@ static inline int64_t tl_cpu_load_int(const void *data, tl_dtype dtype,
     }
 }
 
+/* Element i, in row-major order, of an integer tensor. */
+static inline int64_t tl_cpu_get_int(const tl_tensor *t, int64_t i)
+{
+    return tl_tensor_contiguous(t)
+               ? tl_cpu_load_int(tl_tensor_data(t), t->dtype, i)
+               : tl_tensor_get_i(t, i);
+}
+
 /* An element of a float tensor as float; f64 loses precision. */
 static inline float tl_cpu_load_f32(const void *data, tl_dtype dtype,
                                     int64_t at)
@@ -126,6 +134,11 @@ static inline void tl_cpu_store_f32(void *data, tl_dtype dtype, int64_t at,
 TL_MUST_USE tl_status tl_cpu_widen(tl_kernel_ctx *k, const tl_tensor *t,
                                    float *to);
 void tl_cpu_narrow(tl_kernel_ctx *k, const float *from, tl_tensor *t);
+
+/* Is each target a class of 0 .. n - 1, or `ignore`?  E0407. */
+TL_MUST_USE tl_status tl_cpu_check_targets(const tl_tensor *targets,
+                                           int64_t n, int64_t ignore,
+                                           tl_diag *diag);
 
 /* Row-major scratch of `count` elements of `width` bytes, 64-byte aligned. */
 TL_MUST_USE tl_status tl_cpu_scratch(tl_kernel_ctx *k, int64_t count,

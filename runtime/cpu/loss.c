@@ -74,17 +74,18 @@ static tl_status as_rows(tl_kernel_ctx *k, loss_job *job, const tl_tensor *t,
     return TL_OK;
 }
 
-static tl_status check_targets(tl_kernel_ctx *k, const loss_job *job)
+tl_status tl_cpu_check_targets(const tl_tensor *targets, int64_t n,
+                               int64_t ignore, tl_diag *diag)
 {
-    for (int64_t i = 0; i < job->rows; i++) {
-        int64_t y = target_of(job, i);
+    for (int64_t i = 0; i < targets->numel; i++) {
+        int64_t y = tl_cpu_get_int(targets, i);
 
-        if (y != job->ignore && (y < 0 || y >= job->n)) {
-            return tl_fail(k->diag, TL_E0407,
+        if (y != ignore && (y < 0 || y >= n)) {
+            return tl_fail(diag, TL_E0407,
                            "target %lld at row %lld, valid 0..%lld or "
                            "ignore_index %lld",
-                           (long long)y, (long long)i, (long long)job->n - 1,
-                           (long long)job->ignore);
+                           (long long)y, (long long)i, (long long)n - 1,
+                           (long long)ignore);
         }
     }
     return TL_OK;
@@ -112,7 +113,7 @@ static tl_status open_job(tl_kernel_ctx *k, loss_job *job,
         job->row.weight_sum = job->math->sum(job->n, w);
     }
     job->per_task = tl_cpu_rows_a_task(4 * job->n);
-    return check_targets(k, job);
+    return tl_cpu_check_targets(targets, job->n, job->ignore, k->diag);
 }
 
 static void close_job(loss_job *job)

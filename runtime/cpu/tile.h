@@ -107,6 +107,11 @@ TL_MUST_USE tl_status tl_tile_reduce_run(const tl_tile_reduce *t,
  *     the row.  Its mean and rstd are steps of their own with `which` 1 and 2
  *     and the first step as in[0].
  *   layer_norm_grad (g, x, mean, rstd, weight or -1).
+ *   cross_entropy (logits, targets, weight or -1) and its gradient (g, logits,
+ *     targets, lse, weight or -1), in one pass if both are there; p is
+ *     smoothing, ignore_index, tl_loss_reduce, flag.  Targets and weight are
+ *     inputs.  A loss that is not TL_LOSS_NONE is a result of one element and
+ *     no operand; lse is a step with `which` 1.
  *
  * `dtype` is that of the result, `compute` is not read.  Steps that look at
  * their data (E0401 and the like) are not taken. */
@@ -115,7 +120,7 @@ TL_MUST_USE tl_status tl_tile_reduce_run(const tl_tile_reduce *t,
 bool tl_tile_rows_takes(tl_op op, int64_t n);
 
 /* As tl_tile_new; run and free it as its programs.  E0607 of a run too, where
- * rows are so long that they need scratch of the pool. */
+ * rows are so long that they need scratch of the pool; E0407. */
 TL_MUST_USE tl_status tl_tile_rows_new(
     tl_tile **out, int rank, const int64_t *shape, int trailing,
     const tl_tile_step *steps, int nsteps, tl_tensor *const *in, int nin,

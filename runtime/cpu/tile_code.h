@@ -59,6 +59,7 @@ typedef enum tl_tile_where {
     TL_TILE_FETCHED, /* its slot, or set by a FETCH */
     TL_TILE_INPUT,   /* operand `item`, as it lies */
     TL_TILE_RESULT,  /* result `item` */
+    TL_TILE_ARRAY,   /* array item % 2 of line item / 2 */
     TL_TILE_WINDOW   /* what a reader asks for */
 } tl_tile_where;
 
@@ -91,10 +92,16 @@ typedef struct tl_tile_operand {
 /* What is done with whole rows. */
 typedef struct tl_tile_line {
     tl_op op;
-    double p; /* f[0] of its attributes */
+    int step; /* which has its attributes */
     tl_dtype from, to;
     uint8_t rows_in;  /* operands that have an element a row, bits */
+    bool rows_out;    /* so has the first result */
     uint16_t more[2]; /* places of further results */
+    /* losses (tile_loss.c) */
+    int targets, weight, result; /* inputs, or -1; of a total, or -1 */
+    double weight_sum, scale;    /* of this run */
+    char *block;    /* owned: the arrays, and room for the weights */
+    char *array[2]; /* cost and weight of every row, for the total */
 } tl_tile_line;
 
 struct tl_tile {
@@ -108,7 +115,7 @@ struct tl_tile {
     double ns; /* an element takes */
     tl_tensor *in[TL_TILE_MAX_OPERANDS], *to[TL_TILE_MAX_OPERANDS];
     char *data[TL_TILE_MAX_OPERANDS]; /* of the results, at the last run */
-    int nto, noperands, nplaces, nonce, nbody, ncheck, nchecks;
+    int nto, noperands, nplaces, nonce, nbody, ncheck, nchecks, nlines;
     tl_tile_operand *operand;
     tl_tile_place *place;
     tl_tile_code *once, *body, *check;
@@ -183,5 +190,16 @@ void tl_tile_fold(const tl_tile_runner *r, const tl_tile_code *c,
                   const tl_tile_piece *p);
 void tl_tile_line_rows(const tl_tile_runner *r, const tl_tile_code *c,
                        const tl_tile_piece *p);
+
+/* Losses of a program over rows: memory for them; what a run needs first,
+ * E0407 a target that is no class; their totals. */
+bool tl_tile_is_loss(tl_op op);
+TL_MUST_USE tl_status tl_tile_loss_room(tl_tile *t, tl_diag *diag);
+TL_MUST_USE tl_status tl_tile_loss_begin(const tl_tile *t, tl_diag *diag);
+void tl_tile_loss_end(const tl_tile *t);
+
+/* Row i of a loss or its gradient, see one_row in tile_rows.c. */
+void tl_tile_loss_row(const tl_tile_line *l, const double *p, int64_t i,
+                      int64_t n, const void *const *in, void *const *out);
 
 #endif

@@ -131,11 +131,13 @@ static void copy_results(tl_tile_maker *m, bool inputs)
 
     for (int i = 0; i < s->nsteps; i++) {
         tl_dtype dtype = (tl_dtype)s->steps[i].dtype;
-        uint16_t from = tl_tile_form(m, -2 - i, dtype);
+        uint16_t from = tl_tile_is_total(&s->steps[i])
+                            ? 0
+                            : tl_tile_form(m, -2 - i, dtype);
         int r = s->steps[i].to;
         bool is_input = m->place[from].where == TL_TILE_INPUT;
 
-        if (r >= 0 && is_input == inputs &&
+        if (r >= 0 && is_input == inputs && !tl_tile_is_total(&s->steps[i]) &&
             (m->place[from].where != TL_TILE_RESULT ||
              m->place[from].item != r)) {
             copy_result(m, i, r);
@@ -418,7 +420,7 @@ static bool has_rows(const tl_tile_maker *m, const tl_tensor *t)
             return false;
         }
     }
-    return m->row > 1 && t->numel > 1;
+    return m->row > 1 && t->numel != 1;
 }
 
 /* An input in its own dtype.  One with far strides is copied at each run. */

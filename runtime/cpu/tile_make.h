@@ -65,6 +65,15 @@ void tl_tile_set_form(tl_tile_maker *m, int step, tl_dtype dtype,
                       uint16_t place);
 tl_dtype tl_tile_dtype(const tl_tile_maker *m, int ref);
 
+/* The line of step `i`, to be filled in. */
+tl_tile_line *tl_tile_new_line(tl_tile_maker *m, int i);
+
+/* Codes of step `i`, a cross_entropy or its gradient. */
+void tl_tile_add_loss(tl_tile_maker *m, int i);
+
+/* Is the value of a step the total of a loss, no value of the space? */
+bool tl_tile_is_total(const tl_tile_step *s);
+
 /* Codes of step `i`, a RED or KERN row on rows. */
 void tl_tile_add_line(tl_tile_maker *m, int i);
 

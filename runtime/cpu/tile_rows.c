@@ -42,19 +42,23 @@ bool tl_tile_rows_takes(tl_op op, int64_t n)
     if (n <= 0 || n > TL_REDUCE_ROW) {
         return false;
     }
-    return tl_op_get(op)->cls == TL_CLASS_RED || rule_of(op) != NULL;
+    return tl_op_get(op)->cls == TL_CLASS_RED || rule_of(op) != NULL ||
+           tl_tile_is_loss(op);
 }
 
 /* ---- making ------------------------------------------------------------- */
 
-static tl_tile_line *add_line(tl_tile_maker *m, const tl_tile_step *s)
+tl_tile_line *tl_tile_new_line(tl_tile_maker *m, int i)
 {
     tl_tile_line *l = &m->line[m->nlines++];
 
-    *l = (tl_tile_line){.op = (tl_op)s->op,
-                        .p = s->p == NULL ? 0 : s->p[0],
-                        .to = (tl_dtype)s->dtype,
-                        .more = {TL_TILE_NO_PLACE, TL_TILE_NO_PLACE}};
+    *l = (tl_tile_line){.op = (tl_op)m->s->steps[i].op,
+                        .step = i,
+                        .to = (tl_dtype)m->s->steps[i].dtype,
+                        .more = {TL_TILE_NO_PLACE, TL_TILE_NO_PLACE},
+                        .targets = -1,
+                        .weight = -1,
+                        .result = -1};
     return l;
 }
 
@@ -69,7 +73,7 @@ static void add_fold(tl_tile_maker *m, int i)
     c->item = (uint16_t)m->nlines;
     c->nin = 1;
     c->in[0] = in;
-    add_line(m, s)->from = from;
+    tl_tile_new_line(m, i)->from = from;
     tl_tile_set_form(m, i, to, place);
     m->ns += 0.5;
 }
@@ -101,7 +105,7 @@ static void add_first(tl_tile_maker *m, int i, const line_rule *rule)
     for (int k = 0; k < s->nin; k++) {
         c->in[k] = in[k];
     }
-    l = add_line(m, s);
+    l = tl_tile_new_line(m, i);
     l->from = arith;
     l->rows_in = rule->rows_in;
     for (int k = 1; k < rule->nout; k++) {
@@ -124,15 +128,19 @@ void tl_tile_add_line(tl_tile_maker *m, int i)
     const line_rule *rule = rule_of((tl_op)s->op);
 
     TL_CHECK(m->row > 0 && tl_tile_rows_takes((tl_op)s->op, m->row));
-    if (rule == NULL) {
-        add_fold(m, i);
-    } else if (s->which < 0) {
-        add_first(m, i, rule);
+    if (s->which < 0) {
+        if (tl_tile_is_loss((tl_op)s->op)) {
+            tl_tile_add_loss(m, i);
+        } else if (rule != NULL) {
+            add_first(m, i, rule);
+        } else {
+            add_fold(m, i);
+        }
     } else { /* a further result of the step that it names */
         int first = -2 - s->in[0];
 
         TL_CHECK(first >= 0 && m->s->steps[first].op == s->op &&
-                 s->which < rule->nout);
+                 s->which <= 2);
         tl_tile_set_form(m, i, (tl_dtype)s->dtype,
                          m->line[m->first_line[first]].more[s->which - 1]);
     }
@@ -161,11 +169,11 @@ void tl_tile_fold(const tl_tile_runner *r, const tl_tile_code *c,
 
 #ifdef TL_HAVE_AVX2_KERNELS
     if (r->t->avx2) {
-        tl_reduce_rows_avx2(l->op, &x, l->p, to, l->to);
+        tl_reduce_rows_avx2(l->op, &x, r->t->p[l->step][0], to, l->to);
         return;
     }
 #endif
-    tl_reduce_rows(l->op, &x, l->p, to, l->to);
+    tl_reduce_rows(l->op, &x, r->t->p[l->step][0], to, l->to);
 }
 
 static double get(const void *row, bool wide, int64_t i)
@@ -184,8 +192,9 @@ static void set(void *row, bool wide, int64_t i, double value)
 
 /* Row i of a few; in[], out[] are rows, but for statistics, which are those
  * of all rows. */
-static void one_row(const tl_rowmath *math, const tl_tile_line *l, int64_t i,
-                    int64_t n, const void *const *in, void *const *out)
+static void one_row(const tl_rowmath *math, const tl_tile_line *l,
+                    const double *p, int64_t i, int64_t n,
+                    const void *const *in, void *const *out)
 {
     bool wide = l->from == TL_f64;
     double mean, rstd;
@@ -204,14 +213,17 @@ static void one_row(const tl_rowmath *math, const tl_tile_line *l, int64_t i,
         math->log_softmax_grad(NULL, i, n, in, out);
         break;
     case TL_OP_layer_norm: /* x, weight?, bias? */
-        math->moments(n, in[0], l->p, &mean, &rstd);
+        math->moments(n, in[0], p[0], &mean, &rstd);
         set(out[1], wide, i, mean);
         set(out[2], wide, i, rstd);
         math->normalise(n, in[0], mean, rstd, in[1], in[2], out[0]);
         break;
-    default: /* layer_norm_grad: g, x, mean, rstd, weight? */
+    case TL_OP_layer_norm_grad: /* g, x, mean, rstd, weight? */
         math->normalise_grad(n, in[0], in[1], get(in[2], wide, i),
                              get(in[3], wide, i), in[4], out[0]);
+        break;
+    default:
+        tl_tile_loss_row(l, p, i, n, in, out);
     }
 }
 
@@ -233,13 +245,14 @@ void tl_tile_line_rows(const tl_tile_runner *r, const tl_tile_code *c,
                 in[k] = r->at[c->in[k]] + (rows ? 0 : i * bytes);
             }
         }
-        out[0] = (char *)(uintptr_t)r->at[c->to] + i * bytes;
+        out[0] =
+            (char *)(uintptr_t)r->at[c->to] + (l->rows_out ? 0 : i * bytes);
         for (int k = 0; k < 2; k++) {
             if (l->more[k] != TL_TILE_NO_PLACE) {
                 out[k + 1] = (char *)(uintptr_t)r->at[l->more[k]];
             }
         }
-        one_row(math, l, i, t->row, in, out);
+        one_row(math, l, t->p[l->step], i, t->row, in, out);
     }
 }
 

@@ -146,6 +146,10 @@ static void move_places(tl_tile_runner *r, const tl_tile_piece *piece)
             r->at[i] =
                 t->data[p->item] + (p->rows ? piece->row : pos) * p->width;
             break;
+        case TL_TILE_ARRAY:
+            r->at[i] = t->line[p->item / 2].array[p->item % 2] +
+                       piece->row * p->width;
+            break;
         case TL_TILE_WINDOW:
             r->at[i] = r->window == NULL /* a check */
                            ? r->room
@@ -309,16 +313,12 @@ void tl_tile_refresh(const tl_tile *t, tl_kernel_ctx *k)
     }
 }
 
-tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k)
+/* All pieces, each worker with room enough. */
+static tl_status run_pieces(const tl_tile *t, tl_kernel_ctx *k)
 {
     tile_job job = {.t = t};
     tl_storage *rooms = NULL;
 
-    if (t->space.n == 0) {
-        return TL_OK;
-    }
-    tl_tile_refresh(t, k);
-    TL_TRY(tl_tile_check_all(t, k));
     if (t->room > TL_TILE_ROOM) {
         TL_TRY(tl_cpu_scratch(k, tl_threads_count(k->threads),
                               (size_t)t->room, &rooms));
@@ -326,5 +326,17 @@ tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k)
     }
     run_job(k, &job);
     tl_storage_unref(rooms);
+    return TL_OK;
+}
+
+tl_status tl_tile_run(const tl_tile *t, tl_kernel_ctx *k)
+{
+    tl_tile_refresh(t, k);
+    TL_TRY(tl_tile_loss_begin(t, k->diag));
+    TL_TRY(tl_tile_check_all(t, k));
+    if (t->space.n > 0) {
+        TL_TRY(run_pieces(t, k));
+    }
+    tl_tile_loss_end(t);
     return TL_OK;
 }

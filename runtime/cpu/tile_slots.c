@@ -54,7 +54,8 @@ static void find_uses(tl_tile_maker *m, uint8_t *want)
 
         if (c->kind == TL_TILE_CHECK) {
             use = TL_TILE_IN_CHECK;
-        } else if (where == TL_TILE_RESULT || where == TL_TILE_WINDOW) {
+        } else if (where == TL_TILE_RESULT || where == TL_TILE_WINDOW ||
+                   where == TL_TILE_ARRAY) {
             use |= TL_TILE_IN_BODY;
         }
         want[c->to] |= use; /* it is written, wanted or not */
@@ -298,6 +299,7 @@ static void set_plain_fields(const tl_tile_maker *m, tl_tile *t)
     t->nto = s->nto;
     t->nplaces = m->nplaces;
     t->nchecks = m->nchecks;
+    t->nlines = m->nlines;
     t->feed_to = m->feed_to;
 }
 
@@ -324,6 +326,10 @@ tl_status tl_tile_finish(tl_tile_maker *m, tl_tile **out, tl_diag *diag)
         tl_tile_free(t); /* copies are still the maker's */
         return tl_fail_memory(diag, "a tile program", sizeof *t);
     }
+    if (tl_tile_loss_room(t, diag) != TL_OK) {
+        tl_tile_free(t);
+        return TL_ERR_MEMORY;
+    }
     t->noperands = m->noperands;
     for (int i = 0; i < m->noperands; i++) {
         m->operand[i].copy = NULL;
@@ -346,6 +352,9 @@ void tl_tile_free(tl_tile *t)
     tl_free(t->body);
     tl_free(t->check);
     tl_free(t->checks);
+    for (int i = 0; i < t->nlines && t->line != NULL; i++) {
+        tl_free(t->line[i].block);
+    }
     tl_free(t->line);
     tl_free(t->p);
     tl_free(t);

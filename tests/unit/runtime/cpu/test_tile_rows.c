@@ -2,6 +2,7 @@
 #include "tile_test.h"
 
 #include "runtime/cpu/reduce.h"
+#include "runtime/op/loss.h"
 
 TestSuite(tile_rows, .init = setup, .fini = ctx_close);
 
@@ -60,38 +61,76 @@ static void attrs_of(const program *g, int trailing, tl_attrs *at)
     }
 }
 
+/* How a kernel gets operand `k`: its elements for the whole space, without
+ * the axes of the row, or as it is. */
+typedef enum form {
+    SPREAD,
+    SQUEEZED,
+    AS_IT_IS
+} form;
+
+static form form_of(const tl_tile_step *s, int k)
+{
+    switch ((tl_op)s->op) {
+    case TL_OP_layer_norm:
+        return k > 0 ? AS_IT_IS : SPREAD;
+    case TL_OP_layer_norm_grad:
+        return k < 2 ? SPREAD : k < 4 ? SQUEEZED : AS_IT_IS;
+    case TL_OP_cross_entropy:
+        return k == 0 ? SPREAD : k == 1 ? SQUEEZED : AS_IT_IS;
+    case TL_OP_cross_entropy_grad:
+        if (k == 0 && s->p[2] != TL_LOSS_NONE) {
+            return AS_IT_IS;
+        }
+        return k == 1 ? SPREAD : k < 4 ? SQUEEZED : AS_IT_IS;
+    default:
+        return SPREAD;
+    }
+}
+
+static void line_attrs(const program *g, int trailing, const tl_tile_step *s,
+                       tl_attrs *at)
+{
+    attrs_of(g, trailing, at);
+    at->flag = s->op == TL_OP_layer_norm && s->in[1] == -1;
+    if (s->op == TL_OP_cross_entropy || s->op == TL_OP_cross_entropy_grad) {
+        at->f[0] = s->p[0];
+        at->i[0] = (int64_t)s->p[1];
+        at->i[1] = (int64_t)s->p[2];
+        at->flag = s->p[3] != 0;
+    }
+}
+
 /* A row on whole rows; its results after the first go to want[] of the steps
  * that name them. */
 static tl_status run_line(program *g, int i, int trailing)
 {
     const tl_tile_step *s = &g->step[i];
+    bool per_row = s->op == TL_OP_cross_entropy && s->p[2] == TL_LOSS_NONE;
     tl_tensor *in[5] = {NULL}, *out[TL_MAX_OUTPUTS];
     tl_attrs at;
     int nin = 0;
     tl_status st;
 
-    attrs_of(g, trailing, &at);
+    line_attrs(g, trailing, s, &at);
     for (int k = 0; k < s->nin; k++) {
         tl_tensor *t = tensor_of(g, s->in[k]);
-        bool weight = (s->op == TL_OP_layer_norm && k > 0) ||
-                      (s->op == TL_OP_layer_norm_grad && k == 4);
-        bool stat = s->op == TL_OP_layer_norm_grad && (k == 2 || k == 3);
+        form how = form_of(s, k);
 
-        at.flag = at.flag || (s->op == TL_OP_layer_norm && k == 2 &&
-                              nin == 1 && t != NULL);
         if (t != NULL) {
-            in[nin++] = weight ? tl_tensor_ref(t)
-                        : stat ? with_axes(g, t, trailing, false)
-                               : whole(g, t);
+            in[nin++] = how == AS_IT_IS   ? tl_tensor_ref(t)
+                        : how == SQUEEZED ? with_axes(g, t, trailing, false)
+                                          : whole(g, t);
         }
     }
     st = run_op((tl_op)s->op, device.kernel[s->op], in, nin, &at, out);
     for (int k = 0; k < nin; k++) {
         tl_tensor_unref(in[k]);
     }
-    if (st == TL_OK) {
-        g->want[i] = out[0];
-        for (int k = 1; k < tl_op_get((tl_op)s->op)->nout; k++) {
+    for (int k = 0; st == TL_OK && k < tl_op_get((tl_op)s->op)->nout; k++) {
+        if (k == 0 && !per_row) {
+            g->want[i] = out[0];
+        } else {
             g->want[i + k] = with_axes(g, out[k], trailing, true);
             tl_tensor_unref(out[k]);
         }
@@ -198,6 +237,85 @@ static void random_norm(program *g, int trailing, tl_dtype dtype)
     }
 }
 
+/* A row-major input with an element a row. */
+static int16_t row_input(program *g, tl_dtype dtype)
+{
+    int64_t size[TL_MAX_RANK];
+
+    memcpy(size, g->size, sizeof size);
+    size[g->rank - 1] = 1;
+    g->in[g->nin] = new_tensor(dtype, g->rank, size);
+    set_random(g->in[g->nin], &g->state);
+    return (int16_t)g->nin++;
+}
+
+static int16_t random_targets(program *g)
+{
+    int16_t at = row_input(g, pick(&g->state, 2) == 0 ? TL_i64 : TL_i32);
+    tl_tensor *t = g->in[at];
+
+    for (int64_t i = 0; i < t->numel; i++) {
+        int n = pick(&g->state, (int)g->size[g->rank - 1]);
+
+        tl_tensor_set_i(t, i, pick(&g->state, 5) == 0 ? -7 : n);
+    }
+    return at;
+}
+
+/* The gradient of the loss that is step `first`. */
+static void random_loss_gradient(program *g, int first, tl_dtype dtype)
+{
+    const tl_tile_step *loss = &g->step[first];
+    int16_t upstream;
+
+    if (loss->p[2] == TL_LOSS_NONE) {
+        upstream = row_input(g, dtype);
+    } else {
+        g->in[g->nin] = new_tensor(dtype, 0, NULL);
+        set_random(g->in[g->nin], &g->state);
+        upstream = (int16_t)g->nin++;
+    }
+    g->step[g->nsteps++] =
+        (tl_tile_step){.op = TL_OP_cross_entropy_grad,
+                       .which = -1,
+                       .to = -1,
+                       .nin = 5,
+                       .dtype = (uint8_t)dtype,
+                       .p = loss->p,
+                       .in = {upstream, loss->in[0], loss->in[1],
+                              (int16_t)(-2 - (first + 1)), loss->in[2]}};
+}
+
+/* cross_entropy, its lse as a step, and its gradient. */
+static void random_loss(program *g, tl_dtype dtype)
+{
+    static const double smoothings[] = {0, 0, 0.1};
+    int first = g->nsteps;
+    double *p = g->own_p[first];
+    tl_tile_step *s = &g->step[first];
+
+    p[0] = smoothings[pick(&g->state, 3)];
+    p[1] = -7;
+    p[2] = pick(&g->state, 3);
+    p[3] = pick(&g->state, 4) == 0;
+    add_line(g, TL_OP_cross_entropy, dtype, 1);
+    s->nin = 3;
+    s->p = p;
+    s->in[1] = random_targets(g);
+    s->in[2] = weight(g, 1, dtype);
+    g->hidden[first] = p[2] != TL_LOSS_NONE;
+    g->step[g->nsteps++] =
+        (tl_tile_step){.op = TL_OP_cross_entropy,
+                       .which = 1,
+                       .to = -1,
+                       .nin = 1,
+                       .dtype = (uint8_t)tl_dtype_arith(dtype),
+                       .in = {(int16_t)(-2 - first)}};
+    if (pick(&g->state, 3) != 0) {
+        random_loss_gradient(g, first, dtype);
+    }
+}
+
 static void random_line(program *g, int trailing)
 {
     static const tl_op rows[] = {TL_OP_softmax, TL_OP_log_softmax,
@@ -207,7 +325,9 @@ static void random_line(program *g, int trailing)
     tl_dtype dtype = floats[pick(&g->state, 5)];
     int k = pick(&g->state, 4);
 
-    if (k == 0) {
+    if (k == 2 && trailing == 1 && g->nin < TL_TILE_MAX_OPERANDS - 4) {
+        random_loss(g, dtype);
+    } else if (k == 0) {
         random_norm(g, trailing, dtype);
     } else if (k == 1 && trailing == 1) {
         k = pick(&g->state, 4);
@@ -299,10 +419,10 @@ static void find_kinds(const program *g, int trailing, kind *kinds)
             kinds[i] = own < kinds[i] ? own : kinds[i];
         }
         if (is_line((tl_op)s->op)) {
-            kinds[i] =
-                tl_op_get((tl_op)s->op)->cls == TL_CLASS_RED || s->which > 0
-                    ? PER_ROW
-                    : WHOLE;
+            kinds[i] = tl_op_get((tl_op)s->op)->cls == TL_CLASS_RED ||
+                               s->which > 0 || s->op == TL_OP_cross_entropy
+                           ? PER_ROW
+                           : WHOLE;
         }
     }
 }
@@ -315,7 +435,10 @@ static void make_row_results(program *g, int trailing, const kind *kinds)
     for (int i = 0; i < g->nsteps; i++) {
         int to = g->step[i].to;
 
-        if (to >= 0 && kinds[i] != WHOLE && pick(&g->state, 3) != 0) {
+        if (to >= 0 && g->hidden[i]) {
+            tl_tensor_unref(g->to[to]);
+            g->to[to] = new_tensor((tl_dtype)g->step[i].dtype, 0, NULL);
+        } else if (to >= 0 && kinds[i] != WHOLE && pick(&g->state, 3) != 0) {
             tl_tensor *some = new_tensor((tl_dtype)g->step[i].dtype,
                                          g->rank - trailing, g->size);
 
@@ -385,10 +508,83 @@ Test(tile_rows, bits_do_not_depend_on_threads)
     }
 }
 
+Test(tile_rows, a_target_that_is_no_class_is_refused)
+{
+    int64_t size[] = {2, 3};
+    static const double p[6] = {0, -100, TL_LOSS_MEAN, 0};
+    tl_tensor *x = random_tensor(TL_f32, 2, size, 1);
+    tl_tensor *y = tensor_i(TL_i64, 2, (int64_t[]){2, 1}, (int64_t[]){1, 3});
+    tl_tensor *loss = new_tensor(TL_f32, 0, NULL);
+    tl_tile_step step = {.op = TL_OP_cross_entropy,
+                         .which = -1,
+                         .nin = 3,
+                         .dtype = TL_f32,
+                         .in = {0, 1, -1},
+                         .p = p};
+    tl_tile *t;
+
+    cr_assert_eq(tl_tile_rows_new(&t, 2, size, 1, &step, 1,
+                                  (tl_tensor *[]){x, y}, 2, &loss, 1,
+                                  &ctx_diag),
+                 TL_OK);
+    cr_expect_neq(tl_tile_run(t, &ctx), TL_OK);
+    cr_expect_str_eq(ctx_diag.last->message,
+                     "target 3 at row 1, valid 0..2 or ignore_index -100");
+    tl_tile_free(t);
+    tl_tensor_unref(x);
+    tl_tensor_unref(y);
+    tl_tensor_unref(loss);
+}
+
+/* Rows of 40000 doubles need scratch of the pool. */
+Test(tile_rows, every_allocation_may_fail)
+{
+    int64_t size[] = {2, 40000};
+    static const double p[6] = {0, -100, TL_LOSS_SUM, 0};
+    tl_tensor *x = random_tensor(TL_f64, 2, size, 1);
+    tl_tensor *y = tensor_i(TL_i64, 2, (int64_t[]){2, 1}, (int64_t[]){1, 3});
+    tl_tensor *loss = new_tensor(TL_f64, 0, NULL);
+    tl_tile_step step[] = {{.op = TL_OP_add,
+                            .which = -1,
+                            .nin = 2,
+                            .compute = TL_f64,
+                            .dtype = TL_f64,
+                            .in = {0, 0},
+                            .to = -1},
+                           {.op = TL_OP_cross_entropy,
+                            .which = -1,
+                            .nin = 3,
+                            .dtype = TL_f64,
+                            .in = {-2, 1, -1},
+                            .p = p}};
+    int64_t blocks = tl_mem_live_blocks();
+    tl_tile *t = NULL;
+    int failures = 0;
+
+    for (tl_status st = TL_ERR_MEMORY; st != TL_OK; failures++) {
+        tl_mem_fail_at((uint64_t)failures + 1, false);
+        st = tl_tile_rows_new(&t, 2, size, 1, step, 2, (tl_tensor *[]){x, y},
+                              2, &loss, 1, &ctx_diag);
+        if (st == TL_OK) {
+            st = tl_tile_run(t, &ctx);
+            tl_tile_free(t);
+        }
+        tl_mem_fail_at(0, false);
+        tl_diag_clear(&ctx_diag);
+        cr_expect(st == TL_OK || tl_mem_live_blocks() <= blocks + 2,
+                  "failure %d leaks", failures);
+    }
+    cr_expect_gt(failures, 10, "those of the program, costs, and scratch");
+    tl_tensor_unref(x);
+    tl_tensor_unref(y);
+    tl_tensor_unref(loss);
+}
+
 Test(tile_rows, takes_rows_of_a_length)
 {
     cr_expect(tl_tile_rows_takes(TL_OP_sum, 1));
     cr_expect(tl_tile_rows_takes(TL_OP_softmax, TL_REDUCE_ROW));
+    cr_expect(tl_tile_rows_takes(TL_OP_cross_entropy_grad, 10));
     cr_expect_not(tl_tile_rows_takes(TL_OP_softmax, TL_REDUCE_ROW + 1));
     cr_expect_not(tl_tile_rows_takes(TL_OP_max, 0));
     cr_expect_not(tl_tile_rows_takes(TL_OP_matmul, 8));

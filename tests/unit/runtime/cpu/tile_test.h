@@ -85,6 +85,8 @@ typedef struct program {
     tl_tensor *in[TL_TILE_MAX_OPERANDS], *to[TL_TILE_MAX_OPERANDS];
     tl_tensor *want[TL_TILE_MAX_STEPS]; /* of each step, in its own shape */
     double p[6];
+    bool hidden[TL_TILE_MAX_STEPS]; /* no operand of other steps */
+    double own_p[TL_TILE_MAX_STEPS][6];
 } program;
 
 static const struct {
@@ -139,7 +141,9 @@ static inline tl_tensor *tensor_of(const program *g, int ref)
 
 static inline tl_dtype tensor_dtype(const program *g, int ref)
 {
-    return ref >= 0 ? g->in[ref]->dtype : (tl_dtype)g->step[-2 - ref].dtype;
+    return ref >= 0              ? g->in[ref]->dtype
+           : g->hidden[-2 - ref] ? TL_DTYPE_COUNT
+                                 : (tl_dtype)g->step[-2 - ref].dtype;
 }
 
 /* A value of `dtype`; some input is made if there is none. */
@@ -150,10 +154,8 @@ static inline int16_t value_of(program *g, int step, tl_dtype dtype)
     for (int i = 0; i < n; i++) {
         int k = n - 1 - (first + i) % n;
         int ref = k < g->nin ? k : -2 - (k - g->nin);
-        tl_dtype own =
-            ref >= 0 ? g->in[ref]->dtype : (tl_dtype)g->step[-2 - ref].dtype;
 
-        if (own == dtype && pick(&g->state, 8) != 0) {
+        if (tensor_dtype(g, ref) == dtype && pick(&g->state, 8) != 0) {
             return (int16_t)ref;
         }
     }
