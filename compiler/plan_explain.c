@@ -27,6 +27,9 @@ static void put_name(const tl_plan *pl, const tl_pstep *s, tl_buf *out)
     case TL_PS_GRAD:
         tl_buf_printf(out, "%s'%d", tl_op_get((tl_op)s->op)->name, s->which);
         break;
+    case TL_PS_SLICE:
+        tl_buf_puts(out, "slice");
+        break;
     case TL_PS_HOST:
         tl_buf_puts(out, n->kind == TL_G_HOST ? tl_ghost_name((tl_ghost)s->op)
                                               : "size");

@@ -1,125 +1,7 @@
-/* test_program_text.c - programs from text: branches, loops, effects, keys,
- * failures. */
-#include "compiler/plan_region.h"
-#include "tests/unit/compiler/program_test.h"
+/* test_program_text.c - programs from text: branches, loops, effects, keys. */
+#include "tests/unit/compiler/program_text.h"
 
 TestSuite(program_text, .init = rt_setup, .fini = rt_teardown);
-
-/* ---- running ------------------------------------------------------------ */
-
-enum { MOST = 8 };
-
-typedef struct call {
-    tl_tensor *in[MOST], *out[MOST];
-    tl_gscalar scalar[MOST], out_scalar[MOST];
-    uint8_t donate[MOST];
-    tl_run run;
-    char log[256]; /* of effects */
-    bool refuse;   /* effects fail */
-} call;
-
-static tl_program *parse(const char *text, bool walk)
-{
-    tl_program_options options = {.walk = walk, .no_passes = true};
-    tl_program *p;
-    tl_graph *g;
-
-    OK(tl_graph_parse(&g, text, strlen(text), &diag));
-    OK(tl_graph_check(g, &diag));
-    OK(tl_program_new(&p, g, &options, &diag));
-    return p;
-}
-
-static tl_status note(void *arg, uint32_t key, uint32_t n,
-                      tl_tensor *const *tensors, const tl_gscalar *scalars)
-{
-    call *c = arg;
-    size_t len = strlen(c->log);
-
-    snprintf(c->log + len, sizeof(c->log) - len, "%u:", key);
-    for (uint32_t i = 0; i < n; i++) {
-        len = strlen(c->log);
-        if (tensors[i]) {
-            snprintf(c->log + len, sizeof(c->log) - len, " %g",
-                     tl_tensor_get_f(tensors[i], 0));
-        } else {
-            snprintf(c->log + len, sizeof(c->log) - len, " %lld",
-                     (long long)scalars[i].i);
-        }
-    }
-    len = strlen(c->log);
-    snprintf(c->log + len, sizeof(c->log) - len, ";");
-    return c->refuse ? tl_fail(&diag, TL_E0221, "refused") : TL_OK;
-}
-
-static void call_init(call *c)
-{
-    memset(c, 0, sizeof(*c));
-    c->run = (tl_run){.tensors = c->in,
-                      .scalars = c->scalar,
-                      .donate = c->donate,
-                      .effect = note,
-                      .arg = c,
-                      .out_tensors = c->out,
-                      .out_scalars = c->out_scalar};
-}
-
-static void drop_outputs(call *c)
-{
-    for (int i = 0; i < MOST; i++) {
-        tl_tensor_unref(c->out[i]);
-        c->out[i] = NULL;
-    }
-}
-
-static void call_fini(call *c)
-{
-    drop_outputs(c);
-    for (int i = 0; i < MOST; i++) {
-        tl_tensor_unref(c->in[i]);
-    }
-}
-
-/* Both ways of running a text. */
-static const bool ways[] = {true, false};
-
-static void run(tl_program *p, call *c)
-{
-    drop_outputs(c);
-    c->log[0] = 0;
-    OK(tl_program_run(p, &rt, &c->run));
-}
-
-static bool is_planned(tl_program *p, call *c)
-{
-    tl_plan_stats s;
-
-    OK(tl_program_stats(p, &rt, &c->run, &s));
-    return s.kernels > 0;
-}
-
-/* Branches and loops of the plan, inner ones too, that the walk runs. */
-static int walked(const tl_plan *pl)
-{
-    int n = 0;
-
-    for (uint32_t i = 1; i < pl->steps.len; i++) {
-        const tl_pstep *s = &pl->steps.items[i];
-
-        if (s->kind == TL_PS_REGION) {
-            n += !s->regions;
-            for (uint32_t k = 0; s->regions && k < s->regions->count; k++) {
-                n += walked(s->regions->plan[k]);
-            }
-        }
-    }
-    return n;
-}
-
-#define EACH_WAY(p, text)                                                    \
-    for (int way = 0; way < 2; way++)                                        \
-        for (tl_program *p = parse(text, ways[way]); p;                      \
-             tl_program_free(p), p = NULL)
 
 /* ---- branches ----------------------------------------------------------- */
 
@@ -189,21 +71,6 @@ Test(program_text, an_arm_that_gives_a_view_keeps_its_layout)
 }
 
 /* ---- loops -------------------------------------------------------------- */
-
-/* x = x * 2 + i; a stack of what x was before. */
-static const char counted[] = "graph\n"
-                              "s0 = int %2\n"
-                              "%1: f32[2] = input 0\n"
-                              "%2: int = input 1\n"
-                              "region(%3: int, %4: f32[2]) {\n"
-                              "  %5: f32[] = scalar %3\n"
-                              "  %6: f32[2] = add %4 %4\n"
-                              "  %7: f32[2] = add %6 %5\n"
-                              "} %7 %4\n"
-                              "%8: int, %9: f32[2], %10: f32[s0, 2] = "
-                              "loop 1 %2 %1\n"
-                              "%11: f32[2] = neg %9\n"
-                              "output %11 %10 %8\n";
 
 Test(program_text, a_counted_loop)
 {
@@ -338,6 +205,50 @@ Test(program_text, loops_inside_loops_and_slices_by_index)
     }
 }
 
+/* The body's slice grows from turn to turn: the walk runs the loop, inside of
+ * a plan. */
+Test(program_text, a_loop_whose_shapes_change_is_walked)
+{
+    static const char text[] =
+        "graph\n"
+        "s0 = int %5\n"
+        "report 1 = 2 0 3\n"
+        "%1: f32[4] = input 0\n"
+        "%2: f32[] = input 1\n"
+        "%3: f32[4] = exp %1\n"
+        "%4: int = num 3\n"
+        "region(%5: int, %6: f32[]) {\n"
+        "  %7: f32[s0 + 1] = slice %3 { dims=[0, s0 + 1, 1] }\n"
+        "  %8: f32[] = sum %7 { flag axes=1 }\n"
+        "  %9: f32[] = add %6 %8\n"
+        "  hostcall 1 %3 %5 effect\n"
+        "} %9\n"
+        "%10: int, %11: f32[] = loop 1 %4 %2\n"
+        "%12: f32[4] = mul %3 %11\n"
+        "output %12 %3\n";
+    call c[2];
+    tl_program *p[2];
+
+    for (int way = 0; way < 2; way++) {
+        p[way] = parse(text, ways[way]);
+        call_init(&c[way]);
+        c[way].in[0] = vec(TL_f32, 4, NULL);
+        c[way].in[1] = scalar(TL_f32, 1);
+        for (int again = 0; again < 2; again++) {
+            run(p[way], &c[way]);
+        }
+        cr_expect_str_eq(c[way].log, "3: 1 0;3: 1 1;3: 1 2;");
+    }
+    cr_expect_eq(walked(p[1]->plans[0]), 1);
+    for (int i = 0; i < 2; i++) {
+        cr_expect(same_bits(c[0].out[i], c[1].out[i]));
+    }
+    for (int way = 0; way < 2; way++) {
+        call_fini(&c[way]);
+        tl_program_free(p[way]);
+    }
+}
+
 /* Where a slice begins is no size of a shape: one plan serves all. */
 Test(program_text, slices_that_begin_elsewhere_share_a_plan)
 {
@@ -385,24 +296,6 @@ Test(program_text, slices_that_begin_elsewhere_share_a_plan)
 }
 
 /* ---- effects ------------------------------------------------------------ */
-
-/* A cell (input 0) is updated twice, with an assert between. */
-static const char checked[] = "graph\n"
-                              "report 1 = 1 0 7\n"
-                              "report 2 = 1 1 8\n"
-                              "report 3 = 2 0 9\n"
-                              "%1: f32[2] = input 0\n"
-                              "%2: f32[2] = input 1\n"
-                              "%3: int = input 2\n"
-                              "%4: f32[2] = add %1 %2\n"
-                              "hostcall 1 %4 effect\n"
-                              "%5: f32[2] = mul %4 %2\n"
-                              "%6: bool[2] = lt %5 %1\n"
-                              "%7: bool[] = any %6 { flag axes=1 }\n"
-                              "assert 2 %7 %2 %4 effect\n"
-                              "%8: f32[2] = sub %5 %2\n"
-                              "hostcall 3 %3 %8 effect\n"
-                              "output %8\n";
 
 Test(program_text, effects_run_in_order_and_get_tensors_to_keep)
 {
@@ -490,6 +383,67 @@ Test(program_text, an_update_waits_for_effects_to_write_into_its_input)
     tl_program_free(p);
 }
 
+/* ---- what keeps its order ----------------------------------------------- */
+
+/* Is the first step of this row one that keeps its order? */
+static bool is_chained(const tl_plan *pl, tl_op op)
+{
+    for (uint32_t i = 1; i < pl->steps.len; i++) {
+        if (pl->steps.items[i].kind == TL_PS_KERNEL &&
+            pl->steps.items[i].op == op) {
+            return pl->steps.items[i].chained;
+        }
+    }
+    cr_assert(false, "no such step");
+    return false;
+}
+
+Test(program_text, what_cannot_fail_is_not_held_in_order)
+{
+    static const char known[] =
+        "graph\n"
+        "%1: f32[4, 3] = input 0\n"
+        "%2: i64[5] = input 1\n"
+        "%3: float = input 2\n"
+        "%4: i64[5] = input 3\n"
+        "%5: f32[5, 3] = index %1 %2 { axes=1 }\n"
+        "%6: f32[4, 3] = dropout %1 { i1=5 f0=0.5 }\n"
+        "%7: f32[4, 3] = bernoulli %1 { i1=5 }\n"
+        "%8: f32[4, 3] = index_put %6 %5 %2 { axes=1 i0=1 }\n"
+        "output %7 %8\n";
+    static const char other[] =
+        "graph\n"
+        "%1: f32[4, 3] = input 0\n"
+        "%2: i64[5] = input 1\n"
+        "%3: float = input 2\n"
+        "%4: i64[5] = input 3\n"
+        "%5: f32[5, 3] = index %1 %2 { axes=1 }\n"
+        "%6: f32[4, 3] = dropout %1 { i1=5 f0=%3 }\n"
+        "%7: i64[4, 3] = cast %1 { dtype=i64 }\n"
+        "%8: f32[4, 3] = index_put %6 %5 %4 { axes=1 i0=1 }\n"
+        "output %7 %8\n";
+    call c;
+    tl_program *p;
+
+    for (int way = 0; way < 2; way++) {
+        call_init(&c);
+        c.in[0] = make(TL_f32, 2, DIMS(4, 3), VALUES(0, 1, 0, 1, 1, 0, 0, 0, 1,
+                                                     1, 0, 1));
+        c.in[1] = vec(TL_i64, 5, VALUES(0, 1, 2, 3, 1));
+        c.scalar[2].f = 0.5;
+        c.in[3] = vec(TL_i64, 5, VALUES(0, 1, 2, 3, 1));
+        p = parse(way ? other : known, false);
+        run(p, &c);
+        cr_expect(is_chained(p->plans[0], TL_OP_index));
+        cr_expect_eq(is_chained(p->plans[0], TL_OP_dropout), way == 1);
+        cr_expect_eq(is_chained(p->plans[0], TL_OP_index_put), way == 1);
+        cr_expect(is_chained(p->plans[0], way ? TL_OP_cast
+                                              : TL_OP_bernoulli));
+        call_fini(&c);
+        tl_program_free(p);
+    }
+}
+
 /* ---- keys and guards ---------------------------------------------------- */
 
 Test(program_text, sizes_and_strides_have_plans_of_their_own)
@@ -546,76 +500,34 @@ Test(program_text, guards_are_looked_at)
     tl_program_free(p);
 }
 
-/* ---- failures ----------------------------------------------------------- */
-
-Test(program_text, an_error_of_host_arithmetic_comes_in_its_turn)
-{
-    static const char text[] = "graph\n"
-                               "s0 = int %4\n"
-                               "report 1 = 0 0 5\n"
-                               "%1: f32[4] = input 0\n"
-                               "%2: int = input 1\n"
-                               "%3: int = num 8\n"
-                               "hostcall 1 effect\n"
-                               "%4: int = host floordiv_i %3 %2\n"
-                               "%5: f32[s0] = slice %1 { dims=[0, s0, 1] }\n"
-                               "output %5\n";
-    call c;
-
-    EACH_WAY(p, text)
-    {
-        call_init(&c);
-        c.in[0] = vec(TL_f32, 4, NULL);
-        c.scalar[1].i = 0;
-        cr_expect_neq(tl_program_run(p, &rt, &c.run), TL_OK);
-        cr_expect_eq(diag.last->code, TL_E0401);
-        cr_expect_str_eq(c.log, "5:;");
-        tl_diag_clear(&diag);
-        call_fini(&c);
-    }
-}
-
-/* Every allocation of the first run and of a second fails once. */
-static void fail_everywhere(const char *text, call *c, bool walk)
-{
-    for (uint64_t n = 1;; n++) {
-        tl_program *p = parse(text, walk);
-        tl_status st;
-
-        tl_mem_fail_at(n, false);
-        st = tl_program_run(p, &rt, &c->run);
-        if (st == TL_OK) {
-            drop_outputs(c);
-            st = tl_program_run(p, &rt, &c->run);
-        }
-        tl_mem_fail_at(0, false);
-        drop_outputs(c);
-        if (st == TL_OK && n > 400) {
-            tl_program_free(p);
-            return;
-        }
-        tl_diag_clear(&diag);
-        run(p, c); /* it still works */
-        drop_outputs(c);
-        tl_program_free(p);
-    }
-}
-
-Test(program_text, out_of_memory_at_every_allocation)
+Test(program_text, a_plan_says_what_it_does)
 {
     call c;
+    tl_buf text;
+    tl_program *p = parse(checked, false);
 
-    for (int way = 0; way < 2; way++) {
-        call_init(&c);
-        c.in[0] = vec(TL_f32, 2, VALUES(1, 2));
-        c.scalar[1].i = 3;
-        fail_everywhere(counted, &c, ways[way]);
-        call_fini(&c);
-
-        call_init(&c);
-        c.in[0] = vec(TL_f32, 2, VALUES(1, 8));
-        c.in[1] = vec(TL_f32, 2, VALUES(0.5, 0.25));
-        fail_everywhere(checked, &c, ways[way]);
-        call_fini(&c);
-    }
+    call_init(&c);
+    c.in[0] = vec(TL_f32, 2, VALUES(1, 8));
+    c.in[1] = vec(TL_f32, 2, VALUES(0.5, 0.25));
+    tl_buf_init(&text);
+    OK(tl_program_explain(p, &rt, &c.run, &text));
+    cr_expect(strstr(tl_buf_str(&text), "fused(add mul lt)") ||
+                  strstr(tl_buf_str(&text), "fused(mul lt any)"),
+              "%s", tl_buf_str(&text));
+    cr_expect_not_null(strstr(tl_buf_str(&text), "memory: arena"));
+    tl_buf_clear(&text);
+    tl_program_free(p);
+    p = parse(counted, false);
+    c.scalar[1].i = 3;
+    OK(tl_program_explain(p, &rt, &c.run, &text));
+    cr_expect_not_null(strstr(tl_buf_str(&text), "region 0"), "%s",
+                       tl_buf_str(&text));
+    tl_buf_clear(&text);
+    tl_program_free(p);
+    p = parse(counted, true);
+    OK(tl_program_explain(p, &rt, &c.run, &text));
+    cr_expect_not_null(strstr(tl_buf_str(&text), "no plan"));
+    tl_buf_fini(&text);
+    call_fini(&c);
+    tl_program_free(p);
 }
