@@ -172,6 +172,7 @@ static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
         for (size_t i = 0; i < e->ncells; i++) {
             tl_drop(&e->cells[i].next);
         }
+        tl_unref(result);
         return st;
     }
     ev->rt->draws = e->draws_out > 0

@@ -492,8 +492,8 @@ static tl_status graph_backward(tl_eval *ev, tl_gradblk *block, tl_value loss,
                                    g, reached));
     for (size_t i = 0; i < n && st == TL_OK; i++) {
         st = tl_trace_node(ev, g[i], &grads[i]);
-        if (st != TL_OK) {
-            tl_unref_all(grads, i);
+        for (size_t k = 0; st != TL_OK && k < i; k++) {
+            tl_drop(&grads[k]);
         }
     }
 out:

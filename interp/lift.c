@@ -418,34 +418,10 @@ out:
     return st;
 }
 
-tl_status tl_lift(tl_eval *ev, tl_value v, int64_t cell, tl_value *out)
+/* A value without tensors or symbols stays what it is. */
+static tl_status lift_plain(tl_eval *ev, tl_value v)
 {
-    TL_TRY(tl_check_stack(ev, ev->rt->span));
-    switch (v.tag) {
-    case TL_V_TENSOR:
-        return lift_tensor(ev, v.tensor, cell, 0, out);
-    case TL_V_LIST:
-    case TL_V_TUPLE:
-        return lift_seq(ev, v, cell, out);
-    case TL_V_DICT:
-        return lift_dict(ev, v, cell, out);
-    case TL_V_FN:
-        return lift_fn(ev, v, cell, out);
-    case TL_V_METHOD:
-        return lift_method(ev, v, cell, out);
-    case TL_V_RECORD:
-        return lift_record(ev, v, cell, out);
-    case TL_V_TREE:
-        return lift_tree(ev, v, cell, out);
-    default:
-        break;
-    }
-    if ((v.tag == TL_V_INT || v.tag == TL_V_FLOAT) &&
-        number_varies(tl_trace_of(ev), v, tl_trace_of(ev)->symbols)) {
-        return lift_number(ev, v, cell, out);
-    }
     (void)prior_step(tl_trace_of(ev), v.tag);
-    *out = tl_ref(v);
     switch (v.tag) {
     case TL_V_EMPTY:
     case TL_V_NONE:
@@ -480,6 +456,37 @@ tl_status tl_lift(tl_eval *ev, tl_value v, int64_t cell, tl_value *out)
         return tl_trace_refuse(ev, "a value of type %s cannot be passed in",
                                tl_value_type_str(v).s);
     }
+}
+
+tl_status tl_lift(tl_eval *ev, tl_value v, int64_t cell, tl_value *out)
+{
+    TL_TRY(tl_check_stack(ev, ev->rt->span));
+    switch (v.tag) {
+    case TL_V_TENSOR:
+        return lift_tensor(ev, v.tensor, cell, 0, out);
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return lift_seq(ev, v, cell, out);
+    case TL_V_DICT:
+        return lift_dict(ev, v, cell, out);
+    case TL_V_FN:
+        return lift_fn(ev, v, cell, out);
+    case TL_V_METHOD:
+        return lift_method(ev, v, cell, out);
+    case TL_V_RECORD:
+        return lift_record(ev, v, cell, out);
+    case TL_V_TREE:
+        return lift_tree(ev, v, cell, out);
+    default:
+        break;
+    }
+    if ((v.tag == TL_V_INT || v.tag == TL_V_FLOAT) &&
+        number_varies(tl_trace_of(ev), v, tl_trace_of(ev)->symbols)) {
+        return lift_number(ev, v, cell, out);
+    }
+    TL_TRY(lift_plain(ev, v));
+    *out = tl_ref(v);
+    return TL_OK;
 }
 
 /* ---- and back ----------------------------------------------------------- */

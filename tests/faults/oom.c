@@ -128,8 +128,8 @@ typedef struct job {
 
 static void *run(void *arg)
 {
-    static const char *const all[] = {"values", "train", "save",
-                                       "modules"};
+    static const char *const all[] = {"values", "train", "save", "modules",
+                                       "compiled"};
     job *j = arg;
 
     for (int i = 2; i < j->argc; i++) {
