@@ -30,7 +30,15 @@ tl_status tl_grad_open(tl_rt *rt, tl_tape **out)
 {
     tl_tape *outer = rt->no_grad > 0 ? NULL : rt->tape;
     tl_tape *tape;
+    int nested = 0;
 
+    for (tape = rt->tape; tape != NULL; tape = tape->below) {
+        nested++;
+    }
+    if (nested >= TL_MAX_TAPES) {
+        return tl_fail(rt->diag, TL_E0215,
+                       "gradients are nested deeper than %d", TL_MAX_TAPES);
+    }
     TL_TRY(tl_tape_new(&tape, outer, rt->next_tape++, rt->diag));
     tape->below = rt->tape;
     tape->below_no_grad = rt->no_grad;

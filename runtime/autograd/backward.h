@@ -9,9 +9,13 @@
 
 #include "runtime/apply.h"
 
+/* Tapes that are open at a time.  Each operation is recorded on all of them,
+ * so what recurs through gradients has to end long before its calls do. */
+#define TL_MAX_TAPES 64
+
 /* Open a tape and make it the innermost.  Inside `no_grad` it records, and
  * the tapes around it still don't.  The caller frees it by tl_tape_free.
- * E0607. */
+ * E0215, E0607. */
 TL_MUST_USE tl_status tl_grad_open(tl_rt *rt, tl_tape **out);
 
 /* Close the innermost tape `tape`: nothing is recorded on it any more.

@@ -22,13 +22,18 @@ static void run_range(const tl_map_job *j, int64_t lo, int64_t hi)
     }
     for (int64_t pos = lo; pos < hi; pos += n) {
         char *to = j->to + pos * j->to_width;
+        const void *some = NULL;
 
         n = tl_map_piece_length(&j->space, pos, hi, at);
         for (int i = 0; i < TL_MAP_OPERANDS; i++) {
             if (j->in[i].data != NULL) {
-                in[i] =
-                    tl_map_piece(&j->space, &j->in[i], pos, at, n, tile[i]);
+                in[i] = some = tl_map_piece(&j->space, &j->in[i], pos, at,
+                                            n, tile[i]);
             }
+        }
+        /* what a formula has no use for may be read: it has n elements too */
+        for (int i = 0; i < TL_MAP_OPERANDS && some != NULL; i++) {
+            in[i] = j->in[i].data != NULL ? in[i] : some;
         }
         if (j->unstage == NULL) {
             j->loop(n, in, to, j->p);
