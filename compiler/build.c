@@ -159,6 +159,19 @@ tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v, tl_gscalar expected)
     return tl_graph_guard(b->g, v, expected, b->span, b->diag);
 }
 
+tl_gval tl_gbuild_behind_leaf(const tl_gbuild *b, tl_gval v, uint64_t bit)
+{
+    while (v != 0 && b->values.items[v].leaf) {
+        tl_gval of = tl_goperand(b->g, tl_gnode_of(b->g, v), 0);
+
+        if ((b->values.items[of].seen & bit) == 0) {
+            break;
+        }
+        v = of;
+    }
+    return v;
+}
+
 bool tl_gbuild_is_late(const tl_gbuild *b, tl_dim d)
 {
     for (size_t i = 0; i < b->late.len; i++) {
@@ -298,7 +311,7 @@ tl_status tl_gbuild_note(tl_gbuild *b, tl_gval v, const tl_ttype *type,
     while (b->values.len <= v) {
         TL_TRY(TL_VEC_PUSH(&b->values, (tl_bvalue){0}, b->diag));
     }
-    b->values.items[v] = (tl_bvalue){kept, seen, false};
+    b->values.items[v] = (tl_bvalue){.type = kept, .seen = seen};
     return TL_OK;
 }
 

@@ -37,6 +37,7 @@ typedef struct tl_bvalue {
     uint64_t seen;        /* open blocks whose targets it depends on, as bits */
     bool late;            /* a host scalar that only the run knows: it comes
                              from a tensor or differs from turn to turn */
+    bool leaf;            /* of a grad block: an alias that is no operation */
 } tl_bvalue;
 
 struct tl_gbuild {
@@ -126,6 +127,11 @@ TL_MUST_USE tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v,
 
 /* Does the size contain what only the run knows?  Then nothing may be decided
  * by it; what is assumed of it the run checks. */
+/* What holds the gradient of v in the block with this bit: a leaf of another
+ * block is, for this one, the value that it stands for, with one place in the
+ * order of gradients. */
+tl_gval tl_gbuild_behind_leaf(const tl_gbuild *b, tl_gval v, uint64_t bit);
+
 bool tl_gbuild_is_late(const tl_gbuild *b, tl_dim d);
 
 /* A size that a shape may have: sizes of 0 and 1 are read (and then plain

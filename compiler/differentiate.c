@@ -69,6 +69,7 @@ tl_status tl_gblock_leaf(tl_gbuild *b, const tl_gblock *block, tl_gval v,
     b->no_grad = no_grad;
     if (st == TL_OK) {
         b->values.items[*out].seen |= block->bit;
+        b->values.items[*out].leaf = true;
     }
     return st;
 }
@@ -198,6 +199,8 @@ static tl_status by_rule(pass *p, uint32_t node)
 
 static tl_status accumulate(pass *p, tl_gval v, tl_gval dx)
 {
+    v = tl_gbuild_behind_leaf(p->b, v, p->bit);
+
     tl_gval terms[2] = {p->grad[v], dx};
 
     if (terms[0] == 0) {

@@ -29,7 +29,14 @@ typedef struct copying {
 
 static tl_gval mapped(const copying *c, tl_gval v)
 {
-    return v < c->len && c->map[v] != 0 ? c->map[v] : v;
+    const tl_gbuild *b = c->b;
+
+    tl_gval at = v;
+
+    while (at < c->len && c->map[at] == 0 && b->values.items[at].leaf) {
+        at = tl_goperand(b->g, tl_gnode_of(b->g, at), 0);
+    }
+    return at < c->len && c->map[at] != 0 ? c->map[at] : v;
 }
 
 static tl_status map_dim(const copying *c, tl_dim d, tl_dim *out)
@@ -324,6 +331,10 @@ static tl_status copy_node(copying *c, uint32_t node)
         break;
     case TL_G_ALIAS:
         st = tl_gbuild_alias(b, in[0], &c->map[n.out]);
+        if (st == TL_OK) {
+            b->values.items[c->map[n.out]].leaf =
+                b->values.items[n.out].leaf;
+        }
         break;
     case TL_G_SIZE:
         st = kept_attrs(c, node, &at, &any);
@@ -411,6 +422,7 @@ static tl_status note_read(gradient *d, tl_gval v)
 {
     const tl_graph *g = d->b->g;
 
+    v = tl_gbuild_behind_leaf(d->b, v, d->bit);
     if (v == 0 || v >= d->ngrad ||
         (d->b->values.items[v].seen & d->bit) == 0 ||
         !tl_gbuild_type(d->b, v) ||
@@ -793,7 +805,8 @@ static tl_status take_results(backloop *l, const tl_gval *out)
         d->grad[d->read.items[i]] = out[1 + nfloat + i];
     }
     for (uint32_t k = l->carried; k-- > 0;) {
-        tl_gval v = tl_goperand(b->g, &l->n, 1 + k);
+        tl_gval v = tl_gbuild_behind_leaf(
+            b, tl_goperand(b->g, &l->n, 1 + k), d->bit);
         tl_gval terms[2];
 
         if (l->index_of[k] == 0 || v >= d->ngrad ||
