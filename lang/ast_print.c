@@ -217,6 +217,7 @@ static void layout(const char *s, tl_buf *out)
 
 void tl_ast_print(const tl_ast *node, bool refs, tl_buf *out)
 {
+    size_t start = out->len;
     tl_buf flat;
     printer p = {.out = &flat, .refs = refs};
 
@@ -226,6 +227,10 @@ void tl_ast_print(const tl_ast *node, bool refs, tl_buf *out)
         out->failed = true;
     } else {
         layout(tl_buf_str(&flat), out);
+    }
+    if (out->failed && out->data != NULL) { /* all of it or nothing */
+        out->len = start;
+        out->data[start] = '\0';
     }
     tl_buf_fini(&flat);
 }

@@ -413,8 +413,6 @@ Test(scope, what_may_be_written)
         "fn h(xs):\n    n = 0\n    for x in xs: n += x\n    return n\n",
         "module M:\n    w = 1\n    fn h(w): return w\n",
         "module M:\n    a = 1\n    fn h():\n        a = 2\n        return a\n",
-        "fn h(x: f32[B]):\n    module N:\n        fn forward() = x + B\n"
-        "    return N()\n",
         "fn h(x, *ys, k=x, **kw) = f(*ys, **kw)",
     };
 
