@@ -508,13 +508,14 @@ static tl_status reverse(gradient *d, copying *c, uint32_t region,
     tl_gbuild *b = d->b;
     tl_gregion r = b->g->regions.items[region];
     tl_gval *leaf = tl_calloc(d->read.len + nparams + 1, sizeof(*leaf));
-    tl_gval *param_leaf = leaf + d->read.len, *grad = NULL;
+    tl_gval *param_leaf, *grad = NULL;
     tl_gblock block;
     tl_status st;
 
     if (!leaf) {
         return tl_fail_memory(b->diag, "gradients", d->read.len);
     }
+    param_leaf = leaf + d->read.len;
     TL_GOTO(st, tl_gblock_open(b, &block));
     for (size_t i = 0; i < d->read.len && st == TL_OK; i++) {
         st = tl_gblock_leaf(b, &block, d->read.items[i], &leaf[i]);
@@ -742,7 +743,7 @@ static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
     size_t nfloat = l->init.len - d->read.len;
     tl_gval *seeds = tl_calloc(2 * (size_t)l->carried + d->read.len + 2,
                                sizeof(*seeds));
-    tl_gval *param_out = seeds + l->carried, *start = param_out + l->carried;
+    tl_gval *param_out, *start;
     copying c;
     tl_status st = copying_init(&c, b);
 
@@ -750,6 +751,8 @@ static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
         st = tl_fail_memory(b->diag, "gradients", l->carried);
     }
     TL_GOTO(st, st);
+    param_out = seeds + l->carried;
+    start = param_out + l->carried;
     TL_GOTO(st, restore_params(l, &c, body, first));
     for (uint32_t k = 0; k < l->carried; k++) {
         seeds[k] = l->index_of[k] != 0 ? first + l->index_of[k] : 0;

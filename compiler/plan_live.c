@@ -397,11 +397,12 @@ static tl_status set_bound(tl_plan *pl, tl_rt *rt)
 {
     size_t n = (size_t)pl->norder + 2; /* slices are copied after the end */
     size_t *change = tl_calloc(n, 2 * sizeof(*change));
-    size_t *freed = change + n, live = 0;
+    size_t *freed, live = 0;
 
     if (!change) {
         return tl_plan_no_memory(rt, pl->norder * sizeof(*change));
     }
+    freed = change + n;
     for (uint32_t b = 1; b < pl->bufs.len; b++) {
         const tl_pbuf *buf = &pl->bufs.items[b];
 

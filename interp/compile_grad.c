@@ -269,10 +269,9 @@ static tl_status gradient(void *data, tl_tensor *const *g, int nout,
     const tl_entry_grad *eg = k->entry->grad;
     const tl_graph *graph = tl_program_graph(eg->program);
     size_t n = graph->inputs.len, m = graph->outputs.len;
-    tl_tensor **in = tl_calloc(n + m + 2, sizeof(*in)), **out = in + n + 1;
+    tl_tensor **in = tl_calloc(n + m + 2, sizeof(*in)), **out = NULL;
     tl_gscalar *scalars = tl_calloc(n + m + 2, sizeof(*scalars));
-    tl_run run = {.tensors = in, .scalars = scalars, .effect = no_effect,
-                  .out_tensors = out, .out_scalars = scalars + n + 1};
+    tl_run run = {.tensors = in, .scalars = scalars, .effect = no_effect};
     tl_status st;
 
     (void)nout;
@@ -280,6 +279,8 @@ static tl_status gradient(void *data, tl_tensor *const *g, int nout,
         st = tl_fail_memory(diag, "a gradient", (n + m) * sizeof(*in));
         goto out;
     }
+    run.out_tensors = out = in + n + 1;
+    run.out_scalars = scalars + n + 1;
     TL_GOTO(st, gradient_inputs(k, g, in, scalars));
     TL_GOTO(st, tl_program_run(eg->program, k->rt, &run));
     for (int i = 0; i < nin; i++) {
@@ -388,7 +389,7 @@ static tl_status collect_outputs(tl_eval *ev, tl_entry *e, kept *k,
 tl_status tl_entry_record(tl_eval *ev, tl_entry *e)
 {
     size_t n = e->inputs.len + 1, m = e->nresults + 1;
-    tl_tensor **in = tl_calloc(n + m, sizeof(*in)), **out = in + n;
+    tl_tensor **in = tl_calloc(n + m, sizeof(*in)), **out;
     kept *k = NULL;
     tl_status st;
 
@@ -396,6 +397,7 @@ tl_status tl_entry_record(tl_eval *ev, tl_entry *e)
         return tl_fail_memory(ev->diag, "a compiled call",
                               (n + m) * sizeof(*in));
     }
+    out = in + n;
     TL_GOTO(st, keep_run(ev, e, &k));
     for (size_t i = 0; i < e->inputs.len; i++) {
         TL_GOTO(st, taped_input(ev, e, i, &in[k->nin]));
