@@ -401,6 +401,9 @@ static uint8_t *cut_bytes(tl_compaction *c)
                                    g->sizes.len + g->values.len,
                                1);
 
+    if (bytes == NULL) {
+        return NULL;
+    }
     c->live = bytes;
     c->size_live = bytes + g->nodes.len;
     c->atom_live = c->size_live + g->dims.len;
