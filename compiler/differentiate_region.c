@@ -23,6 +23,7 @@ typedef struct copying {
     tl_gbuild *b;
     tl_gval *map;  /* by value: its copy; 0: itself */
     size_t len;
+    uint64_t bit;  /* of the block: what it does not see stays unseen */
     tl_dim from[64], to[64]; /* atoms of parameters */
     int natoms;
 } copying;
@@ -305,6 +306,18 @@ out:
     return st;
 }
 
+/* Does the block see a result?  If not the node was stopped, or ran inside of
+ * `no_grad`, or depends on no leaf. */
+static bool is_seen(const copying *c, const tl_gnode *n)
+{
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if ((c->b->values.items[n->out + k].seen & c->bit) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static tl_status copy_node(copying *c, uint32_t node)
 {
     tl_gbuild *b = c->b;
@@ -325,6 +338,9 @@ static tl_status copy_node(copying *c, uint32_t node)
         in[i] = mapped(c, tl_goperand(b->g, &n, i));
     }
     b->span = n.span;
+    bool hidden = !is_seen(c, &n);
+
+    b->no_grad += hidden;
     switch ((tl_gkind)n.kind) {
     case TL_G_OP:
         st = copy_op(c, node, in);
@@ -350,6 +366,7 @@ static tl_status copy_node(copying *c, uint32_t node)
         st = copy_plain(c, node, in);
         break;
     }
+    b->no_grad -= hidden;
     tl_free(in);
     return st;
 }
@@ -367,10 +384,11 @@ static tl_status copy_region(copying *c, uint32_t region)
     return TL_OK;
 }
 
-static tl_status copying_init(copying *c, tl_gbuild *b)
+static tl_status copying_init(copying *c, tl_gbuild *b, uint64_t bit)
 {
     memset(c, 0, sizeof(*c));
     c->b = b;
+    c->bit = bit;
     c->len = b->values.len;
     c->map = tl_calloc(c->len + 1, sizeof(*c->map));
     return c->map ? TL_OK
@@ -583,7 +601,7 @@ static tl_status arm_backwards(gradient *d, uint32_t region, uint32_t *made)
     tl_gval *out = tl_calloc(d->read.len + 1, sizeof(*out)), first;
     uint32_t around = b->owner;
     copying c;
-    tl_status st = copying_init(&c, b);
+    tl_status st = copying_init(&c, b, d->bit);
 
     if (!out && st == TL_OK) {
         st = tl_fail_memory(b->diag, "gradients", d->read.len);
@@ -745,7 +763,7 @@ static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
                                sizeof(*seeds));
     tl_gval *param_out, *start;
     copying c;
-    tl_status st = copying_init(&c, b);
+    tl_status st = copying_init(&c, b, d->bit);
 
     if (!seeds && st == TL_OK) {
         st = tl_fail_memory(b->diag, "gradients", l->carried);

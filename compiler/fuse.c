@@ -38,6 +38,8 @@ typedef struct fuser {
                           when alone */
     uint32_t *next;    /* by step: next member of its group; 0: the last */
     uint32_t *tail;    /* by first member: the last member */
+    uint32_t *reach;   /* by step: the last member of any group that begins
+                          at it or before */
     group *info;
     tl_fuse_class *cls; /* by step */
     uint32_t *segment; /* by step: effects before it */
@@ -101,7 +103,8 @@ static tl_status find_before(fuser *f)
 }
 
 /* Does group `from` wait for group `to` through a step of another group?
- * Groups that end before the first of `to` do not. */
+ * What ends before the first of `to` does not, nor anything that it waits
+ * for, if no group from before its end goes on beyond. */
 static bool reaches(fuser *f, uint32_t from, uint32_t to)
 {
     uint32_t n = 0;
@@ -119,7 +122,8 @@ static bool reaches(fuser *f, uint32_t from, uint32_t to)
                 if (p == to && g != from) {
                     return true;
                 }
-                if (p == to || f->seen[p] == f->search || f->tail[p] < to) {
+                if (p == to || f->seen[p] == f->search ||
+                    f->reach[f->tail[p]] < to) {
                     continue;
                 }
                 f->seen[p] = f->search;
@@ -284,6 +288,9 @@ static void join(fuser *f, uint32_t a, uint32_t b, const group *both)
         last = s;
     }
     f->tail[first] = last;
+    for (uint32_t s = first; s < last && f->reach[s] < last; s++) {
+        f->reach[s] = last;
+    }
     f->info[first] = *both;
 }
 
@@ -296,7 +303,7 @@ static void find_groups(fuser *f)
         tl_fuse_kind k = tl_fuse_kind_of(f->pl, step);
         group both;
 
-        f->group[s] = f->tail[s] = s;
+        f->group[s] = f->tail[s] = f->reach[s] = s;
         f->cls[s] = k.cls;
         f->info[s] = (group){.space = k.space,
                              .count = k.count,
@@ -480,16 +487,17 @@ static tl_status fuse(fuser *f)
     size_t n = f->pl->steps.len + 1;
     uint32_t steps = (uint32_t)f->pl->steps.len;
 
-    f->group = tl_calloc(n + 1, 7 * sizeof(uint32_t));
+    f->group = tl_calloc(n + 1, 8 * sizeof(uint32_t));
     f->info = tl_calloc(n, sizeof(*f->info));
     f->cls = tl_calloc(n, sizeof(*f->cls));
     f->external = tl_calloc(f->pl->bufs.len + 1, 1);
     if (!f->group || !f->info || !f->cls || !f->external) {
-        return tl_plan_no_memory(f->rt, n * 8 * sizeof(uint32_t));
+        return tl_plan_no_memory(f->rt, n * 9 * sizeof(uint32_t));
     }
     f->next = f->group + n;
     f->tail = f->next + n;
-    f->segment = f->tail + n;
+    f->reach = f->tail + n;
+    f->segment = f->reach + n;
     f->seen = f->segment + n;
     f->stack = f->seen + n;
     f->first = f->stack + n;

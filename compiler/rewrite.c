@@ -287,11 +287,17 @@ static bool host_may_fail(const tl_graph *g, const tl_gnode *n)
 
 static bool op_may_fail(const tl_graph *g, const tl_gnode *n)
 {
+    const tl_gvalue *out = &g->values.items[n->out];
+
     switch ((tl_op)n->op) {
     case TL_OP_floordiv:
     case TL_OP_mod:
     case TL_OP_pow:
-        return !tl_dtype_is_float((tl_dtype)g->values.items[n->out].dtype);
+        return !tl_dtype_is_float((tl_dtype)out->dtype);
+    case TL_OP_cast: /* nan has no int */
+        return tl_dtype_kind((tl_dtype)out->dtype) == TL_KIND_INT &&
+               tl_dtype_is_float((tl_dtype)g->values
+                                     .items[tl_goperand(g, n, 0)].dtype);
     case TL_OP_gather:
     case TL_OP_scatter_add:
     case TL_OP_index:

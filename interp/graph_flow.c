@@ -17,6 +17,22 @@ static tl_gbuild *builder(tl_eval *ev)
     return &tl_trace_of(ev)->b;
 }
 
+/* A condition that is NaN is an error (E0209), which the interpreter reports:
+ * the program only has to fail. */
+static tl_status check_not_nan(tl_eval *ev, tl_value cond)
+{
+    tl_value v = tl_ref(cond);
+    tl_gval number;
+
+    TL_TRY(tl_eval_op(ev, TL_OP_isnan, &v, 1, NULL, &v));
+    TL_TRY(tl_eval_op(ev, TL_OP_not, &v, 1, NULL, &v));
+    tl_status st = tl_gbuild_item(builder(ev), v.node->id, TL_GC_BOOL,
+                                  &number);
+
+    tl_unref(v);
+    return st == TL_OK ? tl_trace_holds(ev, number) : st;
+}
+
 tl_status tl_flow_condition(tl_eval *ev, tl_value cond, tl_gval *out)
 {
     tl_value is = tl_ref(cond);
@@ -25,6 +41,13 @@ tl_status tl_flow_condition(tl_eval *ev, tl_value cond, tl_gval *out)
     if (cond.tag != TL_V_NODE && cond.tag != TL_V_SYM) {
         tl_unref(is);
         return tl_trace_refuse(ev, "the condition is not known");
+    }
+    if (tl_is_float_tensor(cond)) {
+        st = check_not_nan(ev, cond);
+        if (st != TL_OK) {
+            tl_unref(is);
+            return st;
+        }
     }
     if (cond.tag == TL_V_NODE ? cond.node->type.dtype != TL_bool
                               : tl_number_tag(cond) != TL_V_BOOL) {

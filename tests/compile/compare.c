@@ -37,6 +37,7 @@ typedef struct worker {
     const options *o;
     runner run;
     counts c;
+    tl_compile_stats stats; /* of the session so far */
     bool counting;
     int shown;
     verdict wanted; /* by the reducer */
@@ -53,8 +54,12 @@ static void after_run(void *arg, const tl_eval *ev)
         tl_compile_stats stats = tl_compiler_stats(ev);
 
         counts_add_session(&w->c, ev);
-        w->c.traces = stats.traces; /* of the session so far */
-        w->c.runs = stats.runs;
+        if (stats.traces < w->stats.traces) { /* of a new session */
+            w->stats = (tl_compile_stats){0};
+        }
+        w->c.traces += stats.traces - w->stats.traces;
+        w->c.runs += stats.runs - w->stats.runs;
+        w->stats = stats;
     }
 }
 
@@ -78,7 +83,7 @@ static verdict compare(worker *w, const char *text, size_t len)
     tl_buf_add(&w->out, r->out.data, r->out.len);
     tl_buf_add(&w->errors, r->errors.data, r->errors.len);
     runner_run(r, text, len, TL_COMPILE_MARKED);
-    if (st == TL_OK && r->refused) {
+    if (r->refused) {
         return REFUSED;
     }
     if (st != r->status || !same(&w->out, &r->out) ||

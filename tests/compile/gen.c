@@ -89,14 +89,14 @@ void gen_ops(gen *g, int n)
         const op_row *rows;
         int weight;
     } families[] = {
-        {gen_elementwise, 42}, {gen_reduce, 16}, {gen_shape, 14},
+        {gen_elementwise, 42}, {gen_reduce, 17}, {gen_shape, 14},
         {gen_index, 10},       {gen_matrix, 9},  {gen_host, 7},
-        {gen_flow, 2},         {gen_grads, 3}, {gen_modules, 12},
+        {gen_flow, 4},         {gen_grads, 7},   {gen_modules, 12},
     };
     int until = g->ops + n;
 
     for (int tries = 0; g->ops < until && tries < 4 * n + 8; tries++) {
-        int draw = rng_below(&g->r, g->net.any ? 115 : 103), i = 0;
+        int draw = rng_below(&g->r, g->net.any ? 122 : 110), i = 0;
 
         while ((draw -= families[i].weight) >= 0) {
             i++;
@@ -327,9 +327,25 @@ static void helpers(program *p)
         if (rng_chance(&g->r, 40)) {
             continue;
         }
-        switch (rng_below(&g->r, 4)) {
+        switch (rng_below(&g->r, 21) / 4) {
         case 0:
             line(g, "fn %s(x) = tanh(x) * %s", name, number(g, -2, 2));
+            break;
+        case 5: /* rare: a loop that unrolls is refused for it */
+            line(g, "fn %s(x):", name);
+            line(g, "    for k in range(%d):", rng_range(&g->r, 1, 4));
+            line(g, "        if x.sum() > %s:", number(g, -1, 2));
+            line(g, "            %s",
+                 rng_chance(&g->r, 50) ? "break" : "continue");
+            line(g, "        x = x * 0.5 + 0.25");
+            line(g, "    return x");
+            break;
+        case 4:
+            line(g, "fn %s(x):", name);
+            line(g, "    if x.sum() > %s:", number(g, -1, 2));
+            line(g, "        return x * %s", number(g, -1, 2));
+            line(g, "    y = cos(x)");
+            line(g, "    return y");
             break;
         case 1:
             line(g, "fn %s(x, k=%s):", name, number(g, -2, 2));

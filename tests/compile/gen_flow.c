@@ -88,30 +88,147 @@ static bool op_for(gen *g)
     return true;
 }
 
-/* A branch on numbers of the host. */
+/* A condition that a tensor decides. */
+static const char *tensor_condition(gen *g)
+{
+    val a;
+
+    if (!pick(g, W_FLOAT | W_BOOL, 0, RANK, &a)) {
+        return NULL;
+    }
+    if (numel_max(g, &a) == 0) {
+        give_back(g, &a);
+        return NULL;
+    }
+    if (a.dtype == TL_bool) {
+        return str(g, "%s(%s)", rng_chance(&g->r, 50) ? "any" : "all",
+                   a.text);
+    }
+    return a.rank == 0 ? str(g, "%s > %s", a.text, number(g, -1, 1))
+                       : str(g, "sum(%s) %s %s", a.text,
+                             rng_chance(&g->r, 50) ? "<" : ">=",
+                             number(g, -1, 1));
+}
+
+static const char *host_condition(gen *g)
+{
+    val n;
+
+    if (rng_chance(&g->r, 50) && pick_int(g, 0, 50, &n)) {
+        return str(g, "%s %s %d", n.text,
+                   rng_chance(&g->r, 50) ? ">" : "==",
+                   rng_range(&g->r, 1, 5));
+    }
+    if (pick_kind(g, K_FLOAT, &n)) {
+        return str(g, "%s < %s", n.text, number(g, -1, 1));
+    }
+    return pick_kind(g, K_BOOL, &n) ? n.text : NULL;
+}
+
 static bool op_if(gen *g)
 {
-    val v, n, f;
+    const char *cond;
+    val v;
 
     if (g->depth > 1 || !carried(g, &v)) {
         return false;
     }
-    if (rng_chance(&g->r, 50) && pick_int(g, 0, 50, &n)) {
-        line(g, "if %s %s %d:", n.text, rng_chance(&g->r, 50) ? ">" : "==",
-             rng_range(&g->r, 1, 5));
-    } else if (pick_kind(g, K_FLOAT, &f)) {
-        line(g, "if %s < %s:", f.text, number(g, -1, 1));
-    } else if (pick_kind(g, K_BOOL, &f)) {
-        line(g, "if %s:", f.text);
-    } else {
+    cond = rng_chance(&g->r, 50) ? host_condition(g) : tensor_condition(g);
+    if (cond == NULL) {
         return false;
     }
+    line(g, "if %s:", cond);
     block(g, &v, rng_range(&g->r, 0, 3));
+    if (rng_chance(&g->r, 20) && (cond = host_condition(g)) != NULL) {
+        line(g, "elif %s:", cond);
+        block(g, &v, rng_range(&g->r, 0, 2));
+    }
     if (rng_chance(&g->r, 60)) {
         line(g, "else:");
         block(g, &v, rng_range(&g->r, 0, 2));
     }
     widen(g, v.text);
+    return true;
+}
+
+/* A loop that a tensor or a number ends. */
+static bool op_while(gen *g)
+{
+    const char *k = fresh(g, "k");
+    val v, n;
+
+    if (g->depth > 1 || !carried(g, &v) || numel_max(g, &v) == 0) {
+        return false;
+    }
+    line(g, "%s = 0", k);
+    if (pick_int(g, 0, 6, &n) && rng_chance(&g->r, 50)) {
+        line(g, "while %s < %s:", k, n.text);
+    } else if (rng_chance(&g->r, 40)) {
+        line(g, "while %s < %d:", k, rng_range(&g->r, 1, 4));
+    } else {
+        line(g, "%s = tanh(%s)", v.text, v.text);
+        line(g, "while max(abs(%s)) > 0.2:", v.text);
+        line(g, "    %s = %s * %s", v.text, v.text, number(g, 0.1, 0.7));
+        line(g, "    %s += 1", k);
+        widen(g, v.text);
+        add(g, (val){.kind = K_INT, .text = k, .lo = 0, .hi = 9});
+        return true;
+    }
+    enter(g);
+    g->indent--;
+    block(g, &v, rng_range(&g->r, 0, 3));
+    line(g, "    %s += 1", k);
+    g->indent++;
+    leave(g, false);
+    widen(g, v.text);
+    return true;
+}
+
+/* A list that grows in a loop. */
+static bool op_collect(gen *g)
+{
+    val a = operand(g, W_FLOAT, 0, RANK - 1), n;
+    const char *name, *i;
+
+    if (a.once || g->in_loop || numel_max(g, &a) > 200 ||
+        !pick_int(g, 1, 6, &n)) {
+        give_back(g, &a);
+        return false;
+    }
+    name = fresh(g, "c");
+    i = fresh(g, "i");
+    line(g, "%s = []", name);
+    line(g, "for %s in range(%s):", i, n.text);
+    line(g, "    %s += [%s * %s + %s]", name, a.text, number(g, -1, 1), i);
+    for (int k = a.rank; k > 0; k--) {
+        a.d[k] = a.d[k - 1];
+    }
+    a.d[0] = n.d[0];
+    a.rank++;
+    a.text = str(g, "stack(%s)", name);
+    a.lo = fmin(a.lo, -a.hi);
+    a.hi = fmax(a.hi, -a.lo) + 6;
+    (void)put_name(g, a);
+    return true;
+}
+
+/* Along axis 0 of a tensor. */
+static bool op_rows(gen *g)
+{
+    val a = operand(g, W_FLOAT, 1, 2), v;
+    const char *row;
+
+    if (a.once || g->depth > 1 || !carried(g, &v) ||
+        strcmp(v.text, a.text) == 0) {
+        give_back(g, &a);
+        return false;
+    }
+    row = fresh(g, "i");
+    line(g, "for %s in %s:", row, a.text);
+    line(g, "    %s = tanh(%s + %s(%s.sum()) * %s)", v.text, v.text,
+         tl_dtype_name(v.dtype), row, number(g, -1, 1));
+    widen(g, v.text);
+    g->ops++;
     return true;
 }
 
@@ -135,5 +252,6 @@ static bool op_choose(gen *g)
 }
 
 const op_row gen_flow[] = {
-    {op_for, 5}, {op_if, 5}, {op_choose, 3}, {0},
+    {op_for, 5},     {op_if, 7},   {op_choose, 3}, {op_while, 4},
+    {op_collect, 3}, {op_rows, 2}, {0},
 };

@@ -310,9 +310,28 @@ static bool op_bernoulli(gen *g)
     return true;
 }
 
+static bool op_multinomial(gen *g)
+{
+    val a = operand(g, W_FLOAT, 1, RANK);
+    int n = rng_range(&g->r, 1, 4);
+
+    if (g->pure || numel_max(g, &a) == 0 || !has_elements(g, &a)) {
+        give_back(g, &a);
+        return false;
+    }
+    a.dtype = TL_i64;
+    a.lo = 0;
+    a.hi = dim_max(g, a.d[a.rank - 1]) - 1;
+    a.d[a.rank - 1] = dim_of(n);
+    a.text = str(g, "multinomial(sigmoid(%s) + 0.1, %d, replacement=true)",
+                 a.text, n);
+    put(g, a);
+    return true;
+}
+
 const op_row gen_reduce[] = {
     {op_reduce, 24},  {op_arg, 5},         {op_any, 5},
     {op_spread, 6},   {op_scan, 8},        {op_softmax, 9},
     {op_layer_norm, 7}, {op_cross_entropy, 7}, {op_dropout, 3},
-    {op_bernoulli, 3}, {0},
+    {op_bernoulli, 3}, {op_multinomial, 2}, {0},
 };

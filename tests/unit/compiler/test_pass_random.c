@@ -244,9 +244,9 @@ static int add_sum(world *w)
 
     tl_attrs_init(&at);
     at.keep = pick(2);
-    at.axes = w->t[x]->rank > 0
+    at.axes = (uint16_t)(w->t[x]->rank > 0
                   ? (uint16_t)(1 << pick(w->t[x]->rank))
-                  : 0;
+                  : 0);
     return apply1(w, TL_OP_sum, x, &at);
 }
 
