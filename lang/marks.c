@@ -82,6 +82,7 @@ static void set_static(tl_resolver *r, const tl_ast *value, const tl_scope *s,
                                         items->len * sizeof(*names)));
         return;
     }
+    func->marks.nstatic = 0; /* of a mark that stands twice, the last counts */
     for (uint32_t i = 0; i < items->len; i++) {
         const tl_ast *item = items->items[i];
 
