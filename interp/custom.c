@@ -494,6 +494,7 @@ static tl_status call_checked(tl_eval *ev, const tl_funcdef *fn,
         }
     }
     tl_status st = run_clause(ev, fn, dys, ndys, grads, nin);
+    int made = st == TL_OK ? nin : 0;
 
     for (int i = 0; i < nin && st == TL_OK; i++) {
         tl_ttype want;
@@ -502,10 +503,8 @@ static tl_status call_checked(tl_eval *ev, const tl_funcdef *fn,
         if (st == TL_OK) {
             st = check_gradient(ev, fn, i, grads[i], &want);
         }
-        if (i == nin - 1) {
-            tl_unref_all(grads, (size_t)nin);
-        }
     }
+    tl_unref_all(grads, (size_t)made);
     if (st != TL_OK) {
         tl_drop(out);
     }
