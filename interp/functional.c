@@ -280,17 +280,13 @@ static tl_status dot(tl_eval *ev, tl_value a, tl_value b, tl_value *out)
     return tl_eval_op(ev, TL_OP_sum, out, 1, &at, out);
 }
 
-/* Sum of <g_i, v_i>; `g` and `v` are one tensor or tuples of them. */
+/* Sum of <g_i, v_i>; `g` and `v` are one tensor or tuples of as many. */
 static tl_status dot_all(tl_eval *ev, tl_value g, tl_value v, tl_value *out)
 {
     if (g.tag != TL_V_TUPLE) {
-        return dot(ev, g, v.tag == TL_V_TUPLE ? v.seq->items[0] : v, out);
+        return dot(ev, g, v, out);
     }
-    if (v.tag != TL_V_TUPLE || v.seq->len != g.seq->len) {
-        return tl_fail(ev->diag, TL_E0203,
-                       "%zu tangents are needed, one for each argument",
-                       g.seq->len);
-    }
+    TL_CHECK(v.tag == TL_V_TUPLE && v.seq->len == g.seq->len);
     *out = tl_empty();
     for (size_t i = 0; i < g.seq->len; i++) {
         tl_value p = tl_empty();
@@ -369,8 +365,13 @@ static tl_status check_tangent(tl_eval *ev, tl_value x, tl_value v)
 {
     tl_ttype a, b;
 
-    if (!tl_is_tensor(x) || !tl_is_tensor(v)) {
+    if (v.tag == TL_V_UNKNOWN) {
         return TL_OK;
+    }
+    if (!tl_is_tensor(v)) {
+        return tl_fail(ev->diag, TL_E0210,
+                       "a tangent is a tensor like its argument, got %s",
+                       tl_value_type_str(v).s);
     }
     TL_TRY(tl_eval_type(ev, x, &a));
     TL_TRY(tl_eval_type(ev, v, &b));
@@ -385,6 +386,48 @@ static tl_status check_tangent(tl_eval *ev, tl_value x, tl_value v)
                 : tl_fail(ev->diag, TL_E0312,
                           "the tangent is %s, but the argument is %s",
                           tl_ttype_str(&b).s, tl_ttype_str(&a).s);
+}
+
+/* The tangents of the float tensors among the arguments, as gradients are
+ * packed: one as it is, several as a tuple.  They stand as they are, or in one
+ * tuple. */
+static tl_status tangents_of(tl_eval *ev, const tl_value *xs, size_t n,
+                             const tl_value *vs, size_t nvs, tl_value *out)
+{
+    tl_value kept[MAX_ARGS];
+    size_t nkept = 0;
+
+    if (nvs == 1 && vs[0].tag == TL_V_UNKNOWN) {
+        *out = tl_unknown();
+        return TL_OK;
+    }
+    if (nvs == 1 && vs[0].tag == TL_V_TUPLE) {
+        nvs = vs[0].seq->len;
+        vs = vs[0].seq->items;
+    }
+    if (n > MAX_ARGS) {
+        return tl_fail(ev->diag, TL_E0203, "more than %d arguments",
+                       MAX_ARGS);
+    }
+    if (nvs != n) {
+        return tl_fail(ev->diag, TL_E0203,
+                       "%zu tangents for %zu arguments: each needs one", nvs,
+                       n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (tl_is_float_tensor(xs[i])) {
+            TL_TRY(check_tangent(ev, xs[i], vs[i]));
+            kept[nkept++] = vs[i];
+        }
+    }
+    for (size_t i = 0; i < nkept; i++) {
+        kept[i] = tl_ref(kept[i]);
+    }
+    if (nkept == 1) {
+        *out = kept[0];
+        return TL_OK;
+    }
+    return tl_seq_new_take(out, TL_V_TUPLE, kept, nkept, ev->diag);
 }
 
 tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
@@ -406,21 +449,10 @@ tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
         return tl_fail(ev->diag, TL_E0204,
                        "jvp(f, x..., v...) needs arguments and tangents");
     }
-    tl_value v = rest->items[n], tuple = tl_empty();
+    tl_value v = tl_empty();
 
-    for (size_t i = 0; i < n && n + i < rest->len; i++) {
-        TL_TRY(check_tangent(ev, rest->items[i], rest->items[n + i]));
-    }
-
-    if (rest->len - n > 1) {
-        tl_value vs[MAX_ARGS];
-
-        for (size_t i = 0; i < n && i < MAX_ARGS; i++) {
-            vs[i] = tl_ref(rest->items[n + i]);
-        }
-        TL_TRY(tl_seq_new_take(&tuple, TL_V_TUPLE, vs, n, ev->diag));
-        v = tuple;
-    }
+    TL_TRY(tangents_of(ev, rest->items, n, rest->items + n, rest->len - n,
+                       &v));
     tl_status st;
 
     if (is_taped(ev)) {
@@ -429,7 +461,7 @@ tl_status tl_bi_jvp(tl_eval *ev, const tl_builtin *self, tl_value *args,
         st = tl_eval_call_values(ev, args[0], rest->items, n, &pair[0]);
         pair[1] = st == TL_OK ? tl_ref(pair[0]) : tl_empty();
     }
-    tl_unref(tuple);
+    tl_unref(v);
     return st != TL_OK ? st
                        : tl_seq_new_take(out, TL_V_TUPLE, pair, 2, ev->diag);
 }
