@@ -69,6 +69,11 @@ struct tl_gbuild {
     uint64_t trace_seed, first_draw;
 };
 
+/* The stream of a draw whose seed and counter are values of the graph: its key
+ * holds their numbers.  So a rule that draws again, in another place, draws
+ * the same. */
+#define TL_GBUILD_STREAM UINT32_MAX
+
 #define TL_GNODE(v) ((tl_node)(uintptr_t)(v))
 #define TL_GVAL(node) ((tl_gval)(uintptr_t)(node))
 

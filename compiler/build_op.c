@@ -44,10 +44,14 @@ static bool is_random(tl_op op)
     }
 }
 
+static bool is_bound_draw(const tl_attrs *at)
+{
+    return tl_attrs_key(at).stream == TL_GBUILD_STREAM;
+}
+
 /* A draw of the stream that all calls share has the call's seed and the
- * counter of its moment. */
-static tl_status bind_draw(tl_gbuild *b, const tl_attrs *at, tl_gbind *binds,
-                           uint32_t *n)
+ * counter of its moment: *at, if it is one, becomes a bound draw. */
+static tl_status bind_draw(tl_gbuild *b, tl_attrs *at)
 {
     tl_rng_key key = tl_attrs_key(at);
     tl_gval in[2] = {b->draws, 0}, draw = b->draws;
@@ -61,9 +65,29 @@ static tl_status bind_draw(tl_gbuild *b, const tl_attrs *at, tl_gbind *binds,
         TL_TRY(tl_gbuild_num(b, TL_GC_INT, by, &in[1]));
         TL_TRY(tl_gbuild_host(b, TL_H_add_i, TL_GC_INT, in, 2, &draw));
     }
-    binds[(*n)++] = (tl_gbind){.field = 'i', .index = 0, .value = b->seed};
-    binds[(*n)++] = (tl_gbind){.field = 'i', .index = 1, .value = draw};
+    key.stream = TL_GBUILD_STREAM;
+    key.seed = b->seed;
+    key.draw = draw;
+    tl_attrs_set_key(at, &key);
     return TL_OK;
+}
+
+/* The key of a bound draw, as the graph has it. */
+static void add_draw(const tl_attrs *at, tl_gattrs *g, tl_gbind *binds)
+{
+    tl_rng_key key = tl_attrs_key(at);
+    tl_attrs known;
+
+    tl_attrs_init(&known);
+    binds[g->nbinds++] = (tl_gbind){.field = 'i', .index = 0,
+                                    .value = (tl_gval)key.seed};
+    binds[g->nbinds++] = (tl_gbind){.field = 'i', .index = 1,
+                                    .value = (tl_gval)key.draw};
+    key.stream = TL_STREAM_DRAW;
+    key.seed = 0;
+    key.draw = 0;
+    tl_attrs_set_key(&known, &key);
+    memcpy(g->i, known.i, 3 * sizeof(g->i[0]));
 }
 
 static tl_status add_attrs(tl_gbuild *b, tl_op op, const tl_attrs *at,
@@ -89,12 +113,8 @@ static tl_status add_attrs(tl_gbuild *b, tl_op op, const tl_attrs *at,
     for (int i = 0; i < at->ndims; i++) {
         TL_TRY(tl_gbuild_dim(b, at->dims[i], &dims[i]));
     }
-    if (is_random(op)) {
-        TL_TRY(bind_draw(b, at, binds, &g.nbinds));
-        if (g.nbinds > 0) {
-            g.i[0] = 0;
-            g.i[1] = 0;
-        }
+    if (is_random(op) && is_bound_draw(at)) {
+        add_draw(at, &g, binds);
     }
     for (uint8_t k = 0; k < 6; k++) {
         tl_gval v = tl_gbuild_attr_value(at->f[k]);
@@ -228,6 +248,8 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
 {
     tl_gbuild *b = c->b;
     uint64_t seen = seen_by(c);
+    const tl_attrs *at = c->at;
+    tl_attrs draw;
     tl_gvalue values[TL_MAX_OUTPUTS];
     tl_gnew n = {.kind = TL_G_OP, .op = (uint16_t)c->op, .in = c->in,
                  .nin = (uint32_t)c->nin, .nout = (uint32_t)c->info->nout,
@@ -237,12 +259,15 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
     for (int k = 0; k < c->info->nout; k++) {
         TL_TRY(tl_gbuild_value(b, &types[k], &values[k]));
     }
-    TL_TRY(add_attrs(b, c->op, c->at, &n.attrs));
     if (is_random(c->op)) {
         n.flags |= TL_GF_RANDOM;
+        tl_attrs_copy(&draw, at);
+        TL_TRY(bind_draw(b, &draw));
+        at = &draw;
     }
+    TL_TRY(add_attrs(b, c->op, at, &n.attrs));
     if (seen != 0 || b->owner != 0) { /* for its gradient, or a copy of it */
-        TL_TRY(tl_gbuild_keep_attrs(b, c->at));
+        TL_TRY(tl_gbuild_keep_attrs(b, at));
     }
     TL_TRY(tl_graph_add(b->g, &n, &first, b->diag));
     for (int k = 0; k < c->info->nout; k++) {

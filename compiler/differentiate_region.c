@@ -102,6 +102,19 @@ static tl_status map_type(const copying *c, const tl_ttype *type,
     return TL_OK;
 }
 
+/* A draw of the copy has the key of the original. */
+static void map_draw(const copying *c, uint32_t node, tl_attrs *at)
+{
+    bool random = (c->b->g->nodes.items[node].flags & TL_GF_RANDOM) != 0;
+    tl_rng_key key = tl_attrs_key(at);
+
+    if (random && key.stream == TL_GBUILD_STREAM) {
+        key.seed = mapped(c, (tl_gval)key.seed);
+        key.draw = mapped(c, (tl_gval)key.draw);
+        tl_attrs_set_key(at, &key);
+    }
+}
+
 static tl_status kept_attrs(const copying *c, uint32_t node, tl_attrs *at,
                             bool *any)
 {
@@ -111,6 +124,7 @@ static tl_status kept_attrs(const copying *c, uint32_t node, tl_attrs *at,
     *any = kept != NULL;
     if (kept) {
         tl_attrs_copy(at, kept);
+        map_draw(c, node, at);
         for (int i = 0; i < at->ndims; i++) {
             TL_TRY(map_dim(c, at->dims[i], &at->dims[i]));
         }
@@ -163,10 +177,6 @@ static tl_status copy_op(copying *c, uint32_t node, const tl_gval *in)
     tl_attrs at;
     bool any;
 
-    if ((n.flags & TL_GF_RANDOM) != 0) {
-        return tl_fail_at(b->diag, TL_E0602, n.span,
-                          "a random draw in a branch or loop under grad");
-    }
     TL_TRY(kept_attrs(c, node, &at, &any));
     TL_TRY(tl_gbuild_apply(b, (tl_op)n.op, in, (int)n.nin, any ? &at : NULL,
                            out));

@@ -327,6 +327,7 @@ static tl_status run_test(const stepper *x, int64_t turn, bool *go)
     tl_gval bound = tl_goperand(x->pl->p->g, x->n, 0);
 
     *go = bound == 0 || turn < x->pl->p->env.scalar[bound].i;
+    TL_TRY(tl_rt_tick(x->rt));
     if (*go && x->r->count == 2) {
         pass(x, 0, 0);
         TL_TRY(run_region(x, 0));

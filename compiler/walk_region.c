@@ -257,6 +257,7 @@ static tl_status loop_test(tl_walk *w, loop *l, bool *go)
 {
     result r;
 
+    TL_TRY(tl_rt_tick(w->rt));
     *go = !l->bounded || l->turns < l->bound;
     if (!*go || !l->test) {
         return TL_OK;

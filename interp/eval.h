@@ -89,7 +89,6 @@ struct tl_eval {
     bool in_grad;      /* a trace: a block is open around the traced call */
     tl_value ret;      /* of a return on its way out */
     int call_depth;
-    int64_t steps;    /* statements and turns still allowed; 0: no limit */
     int constructing; /* depth of constructor calls */
     const tl_funcdef *rule; /* innermost function with a `backward` of its own
                              * that runs, or NULL */

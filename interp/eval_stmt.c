@@ -10,16 +10,12 @@
 
 tl_status tl_eval_tick(tl_eval *ev, tl_span span)
 {
-    if (ev->rt->interrupted != NULL && *ev->rt->interrupted) {
-        *ev->rt->interrupted = 0;
-        return tl_fail_at(ev->diag, TL_E0608, span, "interrupted");
+    tl_status st = tl_rt_tick(ev->rt);
+
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, span);
     }
-    if (ev->steps > 0 && --ev->steps == 0) {
-        ev->steps = 1; /* whatever still runs ends at once, too */
-        return tl_fail_at(ev->diag, TL_E0608, span,
-                          "the limit of steps is reached");
-    }
-    return TL_OK;
+    return st;
 }
 
 tl_status tl_eval_rhs(tl_eval *ev, const tl_ast *e, tl_value *out,

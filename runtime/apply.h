@@ -30,6 +30,7 @@ typedef struct tl_rt {
     uint64_t inits;     /* ordinal of outermost constructor calls */
     tl_span span;       /* what the evaluator runs now, for tapes */
     volatile sig_atomic_t *interrupted; /* NULL, or set by SIGINT */
+    int64_t steps;      /* statements and turns still allowed; 0: no limit */
     bool owns;          /* pool, threads and device are freed with it */
 } tl_rt;
 
@@ -48,6 +49,10 @@ TL_MUST_USE tl_status tl_rt_init(tl_rt *rt, const tl_rt_options *options,
  * and no workers (kernels run on the calling thread). */
 TL_MUST_USE tl_status tl_rt_init_worker(tl_rt *rt, const tl_rt *of,
                                         tl_diag *diag);
+
+/* Called for each statement and each turn of a loop: E0608 after an interrupt,
+ * and when the steps are used up. */
+TL_MUST_USE tl_status tl_rt_tick(tl_rt *rt);
 
 /* Every tensor must be gone.  Called by the thread that used `rt`. */
 void tl_rt_fini(tl_rt *rt);
@@ -99,10 +104,6 @@ void tl_apply_emit_fini(tl_apply_emit *e);
 
 /* Key of the next draw of the stream `draw`; advances the counter. */
 tl_rng_key tl_rt_next_draw(tl_rt *rt);
-
-/* Write a key into the attributes of a random operation (tl_attrs_key reads
- * it). */
-void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key);
 
 /* seed(n): restart every stream. */
 void tl_rt_seed(tl_rt *rt, uint64_t seed);

@@ -61,6 +61,19 @@ tl_status tl_rt_init_worker(tl_rt *rt, const tl_rt *of, tl_diag *diag)
     return TL_OK;
 }
 
+tl_status tl_rt_tick(tl_rt *rt)
+{
+    if (rt->interrupted != NULL && *rt->interrupted) {
+        *rt->interrupted = 0;
+        return tl_fail(rt->diag, TL_E0608, "interrupted");
+    }
+    if (rt->steps > 0 && --rt->steps == 0) {
+        rt->steps = 1; /* whatever still runs ends at once, too */
+        return tl_fail(rt->diag, TL_E0608, "the limit of steps is reached");
+    }
+    return TL_OK;
+}
+
 void tl_rt_fini(tl_rt *rt)
 {
     tl_tensor_trim();
@@ -84,11 +97,4 @@ tl_rng_key tl_rt_next_draw(tl_rt *rt)
     return (tl_rng_key){.seed = rt->seed,
                         .draw = rt->draws++,
                         .stream = TL_STREAM_DRAW};
-}
-
-void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key)
-{
-    at->i[0] = (int64_t)key->seed;
-    at->i[1] = (int64_t)key->draw;
-    at->i[2] = (int64_t)(((uint64_t)key->sub << 32) | key->stream);
 }

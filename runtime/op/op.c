@@ -159,6 +159,13 @@ tl_rng_key tl_attrs_key(const tl_attrs *at)
                         .sub = (uint32_t)((uint64_t)at->i[2] >> 32)};
 }
 
+void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key)
+{
+    at->i[0] = (int64_t)key->seed;
+    at->i[1] = (int64_t)key->draw;
+    at->i[2] = (int64_t)(((uint64_t)key->sub << 32) | key->stream);
+}
+
 tl_status tl_no_grad(tl_emit *e, const tl_grad_in *gi, tl_node *dx)
 {
     (void)dx;

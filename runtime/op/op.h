@@ -115,6 +115,7 @@ bool tl_op_grad_is_zero(tl_op op, int which);
 /* The key of a random operation stands in its attributes: seed in i[0], draw
  * in i[1], stream in the low half of i[2], sub in the high one. */
 tl_rng_key tl_attrs_key(const tl_attrs *at);
+void tl_attrs_set_key(tl_attrs *at, const tl_rng_key *key);
 
 /* The dtype in which a MAP, CMP or RED row computes on inputs that join to
  * `joined`; E0317 if the row does not take it. */

@@ -78,6 +78,9 @@ static verdict compare(worker *w, const char *text, size_t len)
     runner_run(r, text, len, TL_COMPILE_OFF);
     w->counting = counting;
     st = r->status;
+    if (r->stopped) { /* a compiled loop counts turns only */
+        return FAILED;
+    }
     tl_buf_clear(&w->out);
     tl_buf_clear(&w->errors);
     tl_buf_add(&w->out, r->out.data, r->out.len);

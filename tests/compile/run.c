@@ -77,11 +77,13 @@ void runner_run(runner *r, const char *text, size_t len, tl_compile_what how)
     tl_buf_clear(&r->errors);
     tl_rt_seed(ev->rt, 0);
     ev->next_serial = 1;
-    ev->steps = STEPS;
+    ev->rt->steps = STEPS;
     ev->compile = how;
     r->status = tl_session_run(s, "test.tl", text, len);
     r->refused = r->status != TL_OK && s->diag.last != NULL &&
                  s->diag.last->code == TL_E0602;
+    r->stopped = r->status != TL_OK && s->diag.last != NULL &&
+                 s->diag.last->code == TL_E0608;
     tl_diag_print(&s->diag, TL_DIAG_HUMAN, false, &r->errors);
     tl_diag_clear(&s->diag);
     if (r->after != NULL) {

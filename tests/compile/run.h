@@ -14,6 +14,7 @@ typedef struct runner {
     tl_buf errors; /* what it reported */
     tl_status status;
     bool refused;  /* it could not be compiled (E0602) */
+    bool stopped;  /* it took too many steps (E0608) */
     int programs;  /* of this session */
     /* Called after a run, while its programs are there; or NULL. */
     void (*after)(void *arg, const tl_eval *ev);

@@ -79,7 +79,7 @@ static void session_open(fuzz *f)
     tl_session_init(s);
     s->options.threads = 1;
     s->options.memory_limit = MEMORY_LIMIT;
-    s->options.compile = "off"; /* compiled loops count no steps */
+    s->options.compile = "off"; /* tests/compile does that */
     TL_CHECK(tl_session_start(s) == TL_OK);
     TL_CHECK(tl_session_run(s, "library", library, strlen(library)) == TL_OK);
     f->domain = tl_domain_concrete;
@@ -144,14 +144,14 @@ static void run_file(fuzz *f, const char *text, size_t size)
 {
     tl_session *s = f->s;
 
-    s->ev.steps = STEPS;
+    s->rt.steps = STEPS;
     check_reported(s, tl_session_run(s, "fuzz.tl", text, size));
     check_at_rest(f);
     tl_namespace *ns = s->ev.main_ns;
 
     for (size_t u = 0; ns != NULL && u < ns->nunits; u++) {
         for (uint32_t i = 0; i < ns->units[u]->ntests; i++) {
-            s->ev.steps = TEST_STEPS;
+            s->rt.steps = TEST_STEPS;
             check_reported(s,
                            tl_eval_test(&s->ev, ns, ns->units[u]->tests[i]));
             check_at_rest(f);
@@ -171,14 +171,14 @@ static void run_entry(fuzz *f, const char *text, size_t size)
         check_reported(f->s, st);
         return;
     }
-    ev->steps = STEPS;
+    ev->rt->steps = STEPS;
     check_reported(f->s, tl_eval_text(ev, ns, "<repl>", text, size, &v,
                                       &incomplete));
     tl_unref(v);
     check_at_rest(f);
     tl_mem_fail_at(0, false);
     v = tl_none();
-    ev->steps = STEPS;
+    ev->rt->steps = STEPS;
     st = tl_eval_text(ev, ns, "<repl>", "1 + 1", 5, &v, &incomplete);
     TL_CHECK(st == TL_OK && v.tag == TL_V_INT && v.i == 2);
 }
