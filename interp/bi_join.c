@@ -163,7 +163,7 @@ static tl_status pair_of(tl_eval *ev, tl_value v, int64_t *before,
 
 /* A block of the fill value with `n` elements along `axis` of `type`. */
 static tl_status fill_block(tl_eval *ev, const tl_ttype *type, int axis,
-                            int64_t n, double value, tl_value *out)
+                            int64_t n, tl_value value, tl_value *out)
 {
     tl_attrs at;
 
@@ -173,15 +173,14 @@ static tl_status fill_block(tl_eval *ev, const tl_ttype *type, int axis,
     for (int i = 0; i < type->shape.rank; i++) {
         at.dims[i] = i == axis ? tl_dim_num(n) : type->shape.dim[i];
     }
-    at.f[0] = value;
-    at.i[0] = (int64_t)value;
+    TL_TRY(tl_fill_value(ev, value, type->dtype, &at));
     return tl_eval_op(ev, TL_OP_full, NULL, 0, &at, out);
 }
 
 /* The part of an axis of size n that padding (before, after) shows: slices of
  * x itself, by mode. Constant blocks when mode is "constant". */
 static tl_status side(tl_eval *ev, tl_value x, const tl_ttype *type, int axis,
-                      int64_t n, bool front, const char *mode, double value,
+                      int64_t n, bool front, const char *mode, tl_value value,
                       tl_value *out)
 {
     int64_t start = 0, step = 1, len;
@@ -249,15 +248,19 @@ static tl_status crop(tl_eval *ev, tl_value x, int axis, int64_t before,
     return tl_do_slice(ev, x, axis, tl_dim_num(lo), tl_dim_num(n), 1, out);
 }
 
+/* Cropping comes first, except where the edges to repeat are those of x. */
 static tl_status pad_axis(tl_eval *ev, tl_value x, int axis, int64_t before,
-                          int64_t after, const char *mode, double value,
+                          int64_t after, const char *mode, tl_value value,
                           tl_value *out)
 {
+    bool late = strcmp(mode, "replicate") == 0;
     tl_value parts[3];
     tl_ttype type;
     size_t n = 0;
 
-    TL_TRY(crop(ev, x, axis, before, after, &x));
+    if (!late) {
+        TL_TRY(crop(ev, x, axis, before, after, &x));
+    }
     tl_status st = tl_eval_type(ev, x, &type);
 
     if (st == TL_OK && before > 0) {
@@ -279,9 +282,10 @@ static tl_status pad_axis(tl_eval *ev, tl_value x, int axis, int64_t before,
     }
     if (n == 1) {
         *out = parts[0];
-        return TL_OK;
+    } else {
+        TL_TRY(tl_do_cat(ev, parts, n, axis, out));
     }
-    return tl_do_cat(ev, parts, n, axis, out);
+    return late ? crop(ev, *out, axis, before, after, out) : TL_OK;
 }
 
 /* Does padding depend on a size which is not known here? */
@@ -343,7 +347,7 @@ tl_status tl_bi_pad(tl_eval *ev, const tl_builtin *self, tl_value *args,
             return st;
         }
         TL_TRY(pad_axis(ev, x, axis, before, after, mode,
-                        tl_number_f(args[3]), &x));
+                        args[3], &x));
     }
     *out = x;
     return TL_OK;

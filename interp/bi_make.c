@@ -97,6 +97,47 @@ static bool int_fits(tl_dtype d, int64_t i)
     }
 }
 
+/* The integer or truth that number `v` is in dtype `d`.  E0319. */
+static tl_status int_form(tl_eval *ev, tl_value v, tl_dtype d, int64_t *out)
+{
+    if (v.tag == TL_V_FLOAT && d != TL_bool) {
+        if (!(fabs(v.f) < 9.2e18)) {
+            return tl_fail(ev->diag, TL_E0319, "%g has no %s form", v.f,
+                           tl_dtype_name(d));
+        }
+        v = tl_int_value((int64_t)v.f);
+    }
+    int64_t i = v.tag == TL_V_INT    ? v.i
+                : v.tag == TL_V_BOOL ? v.b
+                                     : v.f != 0;
+
+    if (d == TL_bool) {
+        i = i != 0;
+    }
+    if (!int_fits(d, i)) {
+        return tl_fail(ev->diag, TL_E0319, "%lld has no %s form",
+                       (long long)i, tl_dtype_name(d));
+    }
+    *out = i;
+    return TL_OK;
+}
+
+static double float_form(tl_value v)
+{
+    return v.tag == TL_V_BOOL ? v.b : tl_number_f(v);
+}
+
+tl_status tl_fill_value(tl_eval *ev, tl_value v, tl_dtype d, tl_attrs *at)
+{
+    at->f[0] = float_form(v);
+    at->i[0] = 0;
+    if (tl_dtype_is_float(d)) {
+        tl_eval_warn_inf(ev, at->f[0], d);
+        return TL_OK;
+    }
+    return int_form(ev, v, d, &at->i[0]);
+}
+
 static tl_status put_number(tl_eval *ev, tl_tensor *t, int64_t at,
                             tl_value v)
 {
@@ -105,24 +146,9 @@ static tl_status put_number(tl_eval *ev, tl_tensor *t, int64_t at,
         tl_tensor_set_f(t, at, tl_number_f(v));
         return TL_OK;
     }
-    if (v.tag == TL_V_FLOAT && t->dtype != TL_bool) {
-        if (!(fabs(v.f) < 9.2e18)) {
-            return tl_fail(ev->diag, TL_E0319, "%g has no %s form", v.f,
-                           tl_dtype_name(t->dtype));
-        }
-        v = tl_int_value((int64_t)v.f);
-    }
-    int64_t i = v.tag == TL_V_INT    ? v.i
-                : v.tag == TL_V_BOOL ? v.b
-                                     : v.f != 0;
+    int64_t i;
 
-    if (t->dtype == TL_bool) {
-        i = i != 0;
-    }
-    if (!int_fits(t->dtype, i)) {
-        return tl_fail(ev->diag, TL_E0319, "%lld has no %s form",
-                       (long long)i, tl_dtype_name(t->dtype));
-    }
+    TL_TRY(int_form(ev, v, t->dtype, &i));
     tl_tensor_set_i(t, at, i);
     return TL_OK;
 }
@@ -379,13 +405,13 @@ tl_status tl_bi_full(tl_eval *ev, const tl_builtin *self, tl_value *args,
     tl_value v = args[1];
     tl_dtype d = args[2].tag == TL_V_DTYPE ? args[2].dtype
                  : v.tag == TL_V_INT       ? TL_i64
+                 : v.tag == TL_V_BOOL      ? TL_bool
                                            : TL_f32;
     tl_attrs at;
 
     (void)self;
     tl_attrs_init(&at);
-    at.f[0] = tl_number_f(v);
-    at.i[0] = v.tag == TL_V_INT ? v.i : (int64_t)v.f;
+    TL_TRY(tl_fill_value(ev, v, d, &at));
     return make(ev, TL_OP_full, args[0], d, &at, out);
 }
 
@@ -426,6 +452,15 @@ tl_status tl_eval_cell_zeros(tl_eval *ev, const tl_cell *cell, tl_value *out)
 
 /* ---- sequences --------------------------------------------------------- */
 
+static tl_status truncate_number(tl_eval *ev, tl_value *v)
+{
+    int64_t i = 0;
+
+    TL_TRY(int_form(ev, *v, TL_i64, &i));
+    *v = tl_int_value(i);
+    return TL_OK;
+}
+
 tl_status tl_bi_arange(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        tl_value *out)
 {
@@ -434,10 +469,19 @@ tl_status tl_bi_arange(tl_eval *ev, const tl_builtin *self, tl_value *args,
     tl_value hi = one ? args[0] : args[1], step = args[2];
     bool ints = lo.tag == TL_V_INT && hi.tag == TL_V_INT &&
                 step.tag == TL_V_INT;
-    double a = tl_number_f(lo), b = tl_number_f(hi), s = tl_number_f(step);
     tl_attrs at;
 
     (void)self;
+    if (!ints && args[3].tag == TL_V_DTYPE &&
+        !tl_dtype_is_float(args[3].dtype)) {
+        /* an integer range has integer bounds, as in PyTorch */
+        TL_TRY(truncate_number(ev, &lo));
+        TL_TRY(truncate_number(ev, &hi));
+        TL_TRY(truncate_number(ev, &step));
+        ints = true;
+    }
+    double a = tl_number_f(lo), b = tl_number_f(hi), s = tl_number_f(step);
+
     if (s == 0) {
         return tl_fail(ev->diag, TL_E0416, "the step of `arange` is 0");
     }
@@ -479,6 +523,10 @@ tl_status tl_bi_linspace(tl_eval *ev, const tl_builtin *self, tl_value *args,
     tl_attrs_init(&at);
     at.f[0] = args[0].f;
     at.f[1] = args[1].f;
+    if (!tl_dtype_is_float(args[3].dtype)) { /* integer bounds, as above */
+        at.f[0] = trunc(at.f[0]);
+        at.f[1] = trunc(at.f[1]);
+    }
     return make(ev, TL_OP_linspace, args[2], args[3].dtype, &at, out);
 }
 

@@ -8,15 +8,11 @@
 tl_status tl_bi_softmax(tl_eval *ev, const tl_builtin *self, tl_value *args,
                         tl_value *out)
 {
+    tl_value x = tl_arg_take(args, 0);
     tl_attrs at;
-    int axis;
 
     tl_attrs_init(&at);
-    TL_TRY(tl_arg_axis(ev, args[1], args[0], &axis));
-    at.axis = (int8_t)axis;
-    tl_value x = tl_arg_take(args, 0);
-
-    return tl_eval_op(ev, self->op, &x, 1, &at, out);
+    return tl_op_along(ev, self->op, &x, 1, args[1], &at, out);
 }
 
 tl_status tl_bi_outer(tl_eval *ev, const tl_builtin *self, tl_value *args,

@@ -13,27 +13,78 @@ tl_status tl_arg_axis(tl_eval *ev, tl_value axis, tl_value of, int *out)
     return tl_axis_normalise(axis.i, tl_value_rank(of), out, ev->diag);
 }
 
+/* The inputs without axes get one.  On failure they are released. */
+static tl_status give_axis(tl_eval *ev, tl_value *in, int nin)
+{
+    tl_status st = TL_OK;
+
+    for (int i = 0; i < nin && st == TL_OK; i++) {
+        if (tl_value_rank(in[i]) == 0) {
+            tl_value v = in[i];
+
+            in[i] = tl_empty();
+            st = tl_do_unsqueeze(ev, v, 0, &in[i]);
+        }
+    }
+    if (st != TL_OK) {
+        tl_unref_all(in, (size_t)nin);
+    }
+    return st;
+}
+
+tl_status tl_op_along(tl_eval *ev, tl_op op, tl_value *in, int nin,
+                      tl_value axis, tl_attrs *at, tl_value *out)
+{
+    int rank = tl_value_rank(in[0]), a = 0;
+    bool lower = rank == 0 && (op != TL_OP_gather ||
+                               tl_value_rank(in[1]) == 0);
+    int nout = tl_op_get(op)->nout;
+    tl_status st = tl_axis_normalise(axis.i, rank == 0 ? 1 : rank, &a,
+                                     ev->diag);
+
+    at->axis = (int8_t)a;
+    if (st != TL_OK) {
+        tl_unref_all(in, (size_t)nin);
+        return st;
+    }
+    if (rank == 0) {
+        TL_TRY(give_axis(ev, in, nin));
+    }
+    TL_TRY(tl_eval_op(ev, op, in, nin, at, out));
+    for (int i = 0; lower && i < nout; i++) {
+        tl_value v = out[i];
+
+        out[i] = tl_empty();
+        st = tl_do_reshape(ev, v, 0, NULL, &out[i]);
+        if (st != TL_OK) {
+            tl_unref_all(out, (size_t)nout);
+            return st;
+        }
+    }
+    return TL_OK;
+}
+
 tl_status tl_arg_axes(tl_eval *ev, tl_value axes, tl_value of, uint16_t *out)
 {
     int rank = tl_value_rank(of), a;
+    unsigned set = 0, all = (1u << rank) - 1;
 
-    *out = 0;
     if (axes.tag == TL_V_NONE) {
-        *out = (uint16_t)((1u << rank) - 1);
+        *out = (uint16_t)all;
         return TL_OK;
     }
-    if (axes.tag == TL_V_INT) {
-        TL_TRY(tl_axis_normalise(axes.i, rank, &a, ev->diag));
-        *out = (uint16_t)(1u << a);
-        return TL_OK;
-    }
-    for (size_t i = 0; i < axes.seq->len; i++) {
-        TL_TRY(tl_axis_normalise(axes.seq->items[i].i, rank, &a, ev->diag));
-        if (*out & (1u << a)) {
+    size_t n = axes.tag == TL_V_INT ? 1 : axes.seq->len;
+    const tl_value *at = axes.tag == TL_V_INT ? &axes : axes.seq->items;
+
+    for (size_t i = 0; i < n; i++) {
+        TL_TRY(tl_axis_normalise(at[i].i, rank == 0 ? 1 : rank, &a,
+                                 ev->diag));
+        if (set & (1u << a)) {
             return tl_fail(ev->diag, TL_E0309, "axis %d is given twice", a);
         }
-        *out |= (uint16_t)(1u << a);
+        set |= 1u << a;
     }
+    *out = (uint16_t)(set & all);
     return TL_OK;
 }
 
@@ -146,13 +197,9 @@ tl_status tl_bi_spread(tl_eval *ev, const tl_builtin *self, tl_value *args,
 tl_status tl_bi_scan(tl_eval *ev, const tl_builtin *self, tl_value *args,
                      tl_value *out)
 {
-    tl_value x = args[0];
+    tl_value x = tl_arg_take(args, 0);
     tl_attrs at;
-    int axis;
 
     tl_attrs_init(&at);
-    TL_TRY(tl_arg_axis(ev, args[1], x, &axis));
-    at.axis = (int8_t)axis;
-    x = tl_arg_take(args, 0);
-    return tl_eval_op(ev, self->op, &x, 1, &at, out);
+    return tl_op_along(ev, self->op, &x, 1, args[1], &at, out);
 }

@@ -21,8 +21,15 @@ TL_MUST_USE tl_status tl_arg_tensor(tl_eval *ev, tl_value *args, int i,
 TL_MUST_USE tl_status tl_arg_axis(tl_eval *ev, tl_value axis, tl_value of,
                                   int *out);
 
-/* Axes (INT, list or tuple of INT, NONE: all) of a tensor as a bit set.
- * E0309, also for an axis given twice. */
+/* Run a row that works along an axis, args `axis` of in[0], which it sets in
+ * `at`.  Eats `in`.  A tensor without axes counts as one of one axis, 0 or -1,
+ * and gives results without axes; as PyTorch has it.  E0309. */
+TL_MUST_USE tl_status tl_op_along(tl_eval *ev, tl_op op, tl_value *in, int nin,
+                                  tl_value axis, tl_attrs *at, tl_value *out);
+
+/* Axes (INT, list or tuple of INT, NONE: all) of a tensor as a bit set; of one
+ * without axes 0 and -1 are the empty set.  E0309, also for an axis given
+ * twice. */
 TL_MUST_USE tl_status tl_arg_axes(tl_eval *ev, tl_value axes, tl_value of,
                                   uint16_t *out);
 
@@ -34,6 +41,11 @@ TL_MUST_USE tl_status tl_arg_sizes(tl_eval *ev, tl_value sizes, int64_t least,
 /* In a trace, a size that a built-in decides by becomes the number that it is
  * (and the program's key has it).  Elsewhere nothing happens. */
 TL_MUST_USE tl_status tl_pin_size(tl_eval *ev, tl_dim *size);
+
+/* Number `v` (bool, int or float) as the fill value of TL_OP_full in dtype
+ * `d`.  E0319 for an integer that it cannot hold. */
+TL_MUST_USE tl_status tl_fill_value(tl_eval *ev, tl_value v, tl_dtype d,
+                                    tl_attrs *at);
 
 /* Number of axes of a tensor value. */
 int tl_value_rank(tl_value t);

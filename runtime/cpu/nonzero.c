@@ -111,7 +111,7 @@ static tl_status make_rows(tl_kernel_ctx *k, scan *s, tl_tensor *y,
     }
     s->rows = tl_tensor_data(y);
     if (hits < s->limit) {
-        memset(s->rows + hits * s->x->rank, 0,
+        memset(s->rows + hits * s->x->rank, 0xff, /* -1: no element */
                (size_t)((s->limit - hits) * s->x->rank) * sizeof(*s->rows));
     }
     return TL_OK;
