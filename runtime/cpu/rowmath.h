@@ -18,6 +18,15 @@ typedef struct tl_row_loss {
     int64_t target;
 } tl_row_loss;
 
+/* Statistics and weights of a row: one number for all of it (step 0) or one
+ * for each element (step 1), of the type of the arithmetic. */
+typedef struct tl_row_stats {
+    const void *mean, *rstd; /* mean NULL: 0 */
+    const void *w, *b;       /* NULL: 1, 0 */
+    const void *ga, *gb;     /* of affine_grad */
+    int64_t step;
+} tl_row_stats;
+
 typedef struct tl_rowmath {
     /* line functions (lines.h) */
     tl_line_fn *softmax, *log_softmax;     /* x -> y */
@@ -42,6 +51,27 @@ typedef struct tl_rowmath {
     void (*normalise_grad)(int64_t n, const void *g, const void *x,
                            double mean, double rstd, const void *w,
                            void *dx);
+    /* 1 / sqrt(mean(x x) + eps); y = x rstd w; dx = rstd (h - x^ mean(h x^))
+     * with h = g w, x^ = x rstd */
+    double (*rms)(int64_t n, const void *x, double eps);
+    void (*scale)(int64_t n, const void *x, double rstd, const void *w,
+                  void *y);
+    void (*scale_grad)(int64_t n, const void *g, const void *x, double rstd,
+                       const void *w, void *dx);
+
+    /* Rows whose statistics and weights are numbers (step 0), or vectors
+     * along the row (step 1); see tl_row_stats. */
+    /* y = (x - mean) * rstd * w + b */
+    void (*affine)(int64_t n, const void *x, const tl_row_stats *s, void *y);
+    /* its gradient: dx = (g w - ga - gb x^) rstd */
+    void (*affine_grad)(int64_t n, const void *g, const void *x,
+                        const tl_row_stats *s, void *dx);
+    /* sums[0], sums[1]: of g and of g x^ over the row; step 0 */
+    void (*affine_sums)(int64_t n, const void *g, const void *x,
+                        const tl_row_stats *s, double *sums);
+    /* g[i] and g[i] x^[i] added to sums[i] and sums[n + i] */
+    void (*affine_add)(int64_t n, const void *g, const void *x,
+                       const tl_row_stats *s, double *sums);
 } tl_rowmath;
 
 extern const tl_rowmath tl_rowmath_f32, tl_rowmath_f64;

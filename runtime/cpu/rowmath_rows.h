@@ -370,6 +370,176 @@ static void NAME(normalise_grad)(int64_t n, const void *upstream,
     }
 }
 
+/* ---- RMS norm ----------------------------------------------------------- */
+
+static double NAME(rms)(int64_t n, const void *from, double eps)
+{
+    const REAL *x = from;
+    NAME(tree) t = {.depth = 0};
+    REAL tile[TL_LEAF];
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            tile[j] = x[i + j] * x[i + j];
+        }
+        NAME(tree_add)(&t, NAME(leaf_sum)(tile, m));
+    }
+    return (double)(1 / FN(sqrt)((REAL)((double)NAME(tree_sum)(&t) /
+                                        (double)n) +
+                                 (REAL)eps));
+}
+
+static void NAME(scale)(int64_t n, const void *from, double rstd_wide,
+                        const void *weight, void *to)
+{
+    const REAL *x = from, *w = weight;
+    const REAL rstd = (REAL)rstd_wide;
+    REAL *y = to;
+
+    if (w) {
+        TL_INDEPENDENT
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = (x[i] * rstd) * w[i];
+        }
+        return;
+    }
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = x[i] * rstd;
+    }
+}
+
+static void NAME(scale_grad)(int64_t n, const void *upstream,
+                             const void *from, double rstd_wide,
+                             const void *weight, void *to)
+{
+    const REAL *g = upstream, *x = from, *w = weight;
+    const REAL rstd = (REAL)rstd_wide;
+    REAL *dx = to, hx[TL_LEAF], b;
+    NAME(tree) t = {.depth = 0};
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            REAL h = w ? FN(zmul)(g[i + j], w[i + j]) : g[i + j];
+
+            hx[j] = FN(zmul)(h, x[i + j] * rstd);
+        }
+        NAME(tree_add)(&t, NAME(leaf_sum)(hx, m));
+    }
+    b = (REAL)((double)NAME(tree_sum)(&t) / (double)n);
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        REAL own = w ? FN(zmul)(g[i], w[i]) : g[i];
+
+        dx[i] = FN(zmul)(own - FN(zmul)(b, x[i] * rstd), rstd);
+    }
+}
+
+/* ---- rows with statistics of their own ----------------------------------- */
+
+/* The loop `BODY` over i with k = i * step, and a loop for each step. */
+#define BOTH_STEPS(step, n, BODY)                                            \
+    if ((step) == 0) {                                                       \
+        TL_INDEPENDENT                                                       \
+        for (int64_t i = 0; i < (n); i++) {                                  \
+            enum { k = 0 };                                                  \
+            BODY                                                             \
+        }                                                                    \
+    } else {                                                                 \
+        TL_INDEPENDENT                                                       \
+        for (int64_t i = 0; i < (n); i++) {                                  \
+            const int64_t k = i;                                             \
+            BODY                                                             \
+        }                                                                    \
+    }
+
+static void NAME(affine)(int64_t n, const void *from, const tl_row_stats *s,
+                         void *to)
+{
+    const REAL *x = from, *mean = s->mean, *rstd = s->rstd;
+    const REAL *w = s->w, *b = s->b;
+    REAL *y = to;
+
+    if (w && b) {
+        BOTH_STEPS(s->step, n,
+                   y[i] = ((x[i] - mean[k]) * rstd[k]) * w[k] + b[k];)
+    } else if (w) {
+        BOTH_STEPS(s->step, n, y[i] = ((x[i] - mean[k]) * rstd[k]) * w[k];)
+    } else if (b) {
+        BOTH_STEPS(s->step, n, y[i] = (x[i] - mean[k]) * rstd[k] + b[k];)
+    } else {
+        BOTH_STEPS(s->step, n, y[i] = (x[i] - mean[k]) * rstd[k];)
+    }
+}
+
+static void NAME(affine_grad)(int64_t n, const void *upstream,
+                              const void *from, const tl_row_stats *s,
+                              void *to)
+{
+    const REAL *g = upstream, *x = from, *mean = s->mean, *rstd = s->rstd;
+    const REAL *w = s->w, *a = s->ga, *b = s->gb;
+    REAL *dx = to;
+
+    if (w) {
+        BOTH_STEPS(s->step, n,
+                   REAL xhat = (x[i] - mean[k]) * rstd[k];
+                   dx[i] = FN(zmul)((FN(zmul)(g[i], w[k]) - a[k]) -
+                                        FN(zmul)(b[k], xhat),
+                                    rstd[k]);)
+    } else {
+        BOTH_STEPS(s->step, n,
+                   REAL xhat = (x[i] - mean[k]) * rstd[k];
+                   dx[i] = FN(zmul)((g[i] - a[k]) - FN(zmul)(b[k], xhat),
+                                    rstd[k]);)
+    }
+}
+
+static void NAME(affine_sums)(int64_t n, const void *upstream,
+                              const void *from, const tl_row_stats *s,
+                              double *sums)
+{
+    const REAL *g = upstream, *x = from;
+    const REAL mean = *(const REAL *)s->mean, rstd = *(const REAL *)s->rstd;
+    NAME(tree) first = {.depth = 0}, second = {.depth = 0};
+    REAL gx[TL_LEAF];
+
+    for (int64_t i = 0; i < n; i += TL_LEAF) {
+        int64_t m = NAME(leaf_size)(n - i);
+
+        TL_INDEPENDENT
+        for (int64_t j = 0; j < m; j++) {
+            gx[j] = FN(zmul)(g[i + j], (x[i + j] - mean) * rstd);
+        }
+        NAME(tree_add)(&first, NAME(leaf_sum)(g + i, m));
+        NAME(tree_add)(&second, NAME(leaf_sum)(gx, m));
+    }
+    sums[0] = (double)NAME(tree_sum)(&first);
+    sums[1] = (double)NAME(tree_sum)(&second);
+}
+
+static void NAME(affine_add)(int64_t n, const void *upstream,
+                             const void *from, const tl_row_stats *s,
+                             double *sums)
+{
+    const REAL *g = upstream, *x = from, *mean = s->mean, *rstd = s->rstd;
+
+    if (!mean) {
+        BOTH_STEPS(s->step, n,
+                   sums[n + i] += (double)FN(zmul)(g[i], x[i] * rstd[k]);)
+        return;
+    }
+    BOTH_STEPS(s->step, n,
+               sums[i] += (double)g[i];
+               sums[n + i] += (double)FN(zmul)(
+                   g[i], (x[i] - mean[k]) * rstd[k]);)
+}
+
 const tl_rowmath ROWMATH_TABLE = {
     .softmax = NAME(softmax),
     .log_softmax = NAME(log_softmax),
@@ -382,7 +552,16 @@ const tl_rowmath ROWMATH_TABLE = {
     .moments = NAME(moments),
     .normalise = NAME(normalise),
     .normalise_grad = NAME(normalise_grad),
+    .rms = NAME(rms),
+    .scale = NAME(scale),
+    .scale_grad = NAME(scale_grad),
+    .affine = NAME(affine),
+    .affine_grad = NAME(affine_grad),
+    .affine_sums = NAME(affine_sums),
+    .affine_add = NAME(affine_add),
 };
+
+#undef BOTH_STEPS
 
 #undef REAL
 #undef NAME

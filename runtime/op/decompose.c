@@ -8,7 +8,9 @@
 
 bool tl_op_decomposes(tl_op op)
 {
-    return op == TL_OP_cross_entropy || op == TL_OP_layer_norm;
+    return op == TL_OP_cross_entropy || op == TL_OP_layer_norm ||
+           op == TL_OP_rms_norm || op == TL_OP_batch_norm ||
+           op == TL_OP_group_norm;
 }
 
 /* What only the parts of a region can differentiate twice. */
@@ -180,55 +182,20 @@ static tl_status decompose_cross_entropy(tl_emit *e, const tl_node *in,
                         &out[0]);
 }
 
-/* ---- layer_norm --------------------------------------------------------- */
-
-/* mean and 1 / sqrt(var + eps), with the axes kept. */
-static tl_status emit_moments(tl_emit *e, tl_node x, uint16_t axes,
-                              double eps, tl_dtype dtype, tl_node *mean,
-                              tl_node *rstd)
-{
-    tl_node var, c;
-    tl_attrs at;
-
-    TL_TRY(tl_emit_reduce(e, TL_OP_mean, x, axes, true, mean));
-    tl_attrs_init(&at);
-    at.axes = axes;
-    at.keep = true; // f[0] = 0: no correction
-    TL_TRY(tl_emit1(e, TL_OP_var, x, &at, &var));
-    TL_TRY(tl_emit_const(e, eps, dtype, &c));
-    TL_TRY(tl_emit2(e, TL_OP_add, var, c, NULL, &var));
-    return tl_emit1(e, TL_OP_rsqrt, var, NULL, rstd);
-}
-
-static tl_status decompose_layer_norm(tl_emit *e, const tl_node *in, int nin,
-                                      const tl_attrs *at, tl_node *out)
-{
-    tl_ttype type = *e->type(e, in[0]);
-    int rank = type.shape.rank, axes = (int)at->i[0];
-    uint16_t set = (uint16_t)(((1u << axes) - 1) << (rank - axes));
-    tl_dtype dtype = tl_dtype_arith(type.dtype);
-    tl_node x, y, w, mean, rstd;
-
-    TL_TRY(tl_emit_cast(e, in[0], dtype, &x));
-    TL_TRY(emit_moments(e, x, set, at->f[0], dtype, &mean, &rstd));
-    TL_TRY(tl_emit2(e, TL_OP_sub, x, mean, NULL, &y));
-    TL_TRY(tl_emit2(e, TL_OP_mul, y, rstd, NULL, &y));
-    for (int i = 1; i < nin; i++) {
-        bool bias = i == 2 || (nin == 2 && at->flag);
-
-        TL_TRY(tl_emit_cast(e, in[i], dtype, &w));
-        TL_TRY(tl_emit2(e, bias ? TL_OP_add : TL_OP_mul, y, w, NULL, &y));
-    }
-    TL_TRY(tl_emit_squeeze(e, mean, set, &out[1]));
-    TL_TRY(tl_emit_squeeze(e, rstd, set, &out[2]));
-    return tl_emit_cast(e, y, type.dtype, &out[0]);
-}
-
 tl_status tl_op_decompose(tl_emit *e, tl_op op, const tl_node *in, int nin,
                           const tl_attrs *at, tl_node *out)
 {
     TL_CHECK(tl_op_decomposes(op));
-    return op == TL_OP_layer_norm
-               ? decompose_layer_norm(e, in, nin, at, out)
-               : decompose_cross_entropy(e, in, nin, at, out);
+    switch (op) {
+    case TL_OP_layer_norm:
+        return tl_decompose_layer_norm(e, in, nin, at, out);
+    case TL_OP_rms_norm:
+        return tl_decompose_rms_norm(e, in, nin, at, out);
+    case TL_OP_batch_norm:
+        return tl_decompose_batch_norm(e, in, nin, at, out);
+    case TL_OP_group_norm:
+        return tl_decompose_group_norm(e, in, nin, at, out);
+    default:
+        return decompose_cross_entropy(e, in, nin, at, out);
+    }
 }

@@ -17,4 +17,10 @@ TL_MUST_USE tl_status tl_op_decompose(tl_emit *e, tl_op op, const tl_node *in,
                                       int nin, const tl_attrs *at,
                                       tl_node *out);
 
+/* The parts of one operation each (decompose_norm.c); use tl_op_decompose. */
+typedef tl_status tl_decompose_fn(tl_emit *e, const tl_node *in, int nin,
+                                  const tl_attrs *at, tl_node *out);
+tl_decompose_fn tl_decompose_layer_norm, tl_decompose_rms_norm,
+    tl_decompose_batch_norm, tl_decompose_group_norm;
+
 #endif

@@ -1,0 +1,90 @@
+/* channel_norm.h - what the kernels of batch norm and group norm share: the
+ * operands of a call, as numbers of the type of the arithmetic. */
+#ifndef TL_CPU_CHANNEL_NORM_H
+#define TL_CPU_CHANNEL_NORM_H
+
+#include "runtime/cpu/rowmath.h"
+
+enum {
+    TL_CHANNEL_LONG = 16,  /* elements that are worth a call */
+    TL_CHANNEL_SLABS = 16
+};
+
+typedef struct tl_channels {
+    tl_kernel_ctx *k;
+    const tl_rowmath *math;
+    bool wide;      /* double */
+    bool batch;     /* statistics of channels; else of groups of samples */
+    int64_t n, c, s, groups;
+    int64_t width;  /* bytes of a number */
+    const char *x, *g, *mean, *rstd;
+    const char *w, *b;   /* [C] or NULL */
+    const char *vec[6];  /* short rows: mean, rstd, w, b, ga, gb as vectors */
+    char *y;             /* or dx */
+    double *sums;        /* of rows: pairs (sum of g, of g x^); of slabs:
+                            [slabs][2][C * S] */
+    char *ga, *gb;       /* batch: [C] */
+    int64_t per_task, slab;
+    tl_storage *own[16];
+    int nown;
+} tl_channels;
+
+/* Number i of `v`, in the type of the arithmetic. */
+static inline double tl_channel_get(const tl_channels *job, const void *v,
+                                    int64_t i)
+{
+    return job->wide ? ((const double *)v)[i]
+                     : (double)((const float *)v)[i];
+}
+
+static inline void tl_channel_set(const tl_channels *job, void *v, int64_t i,
+                                  double value)
+{
+    if (job->wide) {
+        ((double *)v)[i] = value;
+    } else {
+        ((float *)v)[i] = (float)value;
+    }
+}
+
+/* Sizes of x; then operands, the result (finish rounds it), and scratch, all
+ * owned by the job. */
+void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
+                     bool batch, const tl_attrs *at);
+TL_MUST_USE tl_status tl_channel_scratch(tl_channels *job, int64_t count,
+                                         size_t width, void *out);
+TL_MUST_USE tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t,
+                                         const char **out);
+TL_MUST_USE tl_status tl_channel_result(tl_channels *job, const tl_tensor *t);
+void tl_channel_finish(tl_channels *job, tl_tensor *t);
+void tl_channel_release(tl_channels *job);
+
+/* vec[which][i] = v[i / S]: a vector along a sample. */
+TL_MUST_USE tl_status tl_channel_spread(tl_channels *job, const char *v,
+                                        int which);
+
+static inline const char *tl_channel_at(const tl_channels *job, const char *v, int64_t i)
+{
+    return v ? v + i * job->width : NULL;
+}
+
+/* What channel c of sample n has (long rows). */
+static inline tl_row_stats tl_channel_stats_of(const tl_channels *job, int64_t n, int64_t c)
+{
+    int64_t i = job->batch ? c : n * job->groups +
+                                     c / (job->c / job->groups);
+
+    return (tl_row_stats){.mean = tl_channel_at(job, job->mean, i),
+                          .rstd = tl_channel_at(job, job->rstd, i),
+                          .w = tl_channel_at(job, job->w, c),
+                          .b = tl_channel_at(job, job->b, c)};
+}
+
+/* All of a sample, for batch norm (short rows). */
+static inline tl_row_stats tl_channel_vectors(const tl_channels *job)
+{
+    return (tl_row_stats){job->vec[0], job->vec[1], job->vec[2],
+                          job->vec[3], job->vec[4], job->vec[5], 1};
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* rms_norm.c - RMS norm, forward and backward, row by row.  Inputs and
+ * attributes are those of op/norm.c.
+ *
+ * dweight adds up element by element within each of at most SLABS parts of
+ * the rows, in order and in double; so do the parts. */
+#include <string.h>
+
+#include "runtime/cpu/rowmath.h"
+
+enum { SLABS = 16 };
+
+typedef struct rms_job {
+    const tl_rowmath *math;
+    bool wide;
+    double eps;
+    int64_t n, slab;
+    void *w;      /* a row of the type of the arithmetic, or NULL */
+    void *rstd;   /* of each row, in that type */
+    double *sums; /* [slabs][2][n], the first half of each unused */
+    tl_storage *own[5];
+    int nown;
+    const char *g, *x; /* row-major, of the type of the arithmetic */
+    int64_t rows;
+} rms_job;
+
+static double get(const rms_job *job, const void *stat, int64_t i)
+{
+    return job->wide ? ((const double *)stat)[i]
+                     : (double)((const float *)stat)[i];
+}
+
+static void set(const rms_job *job, void *stat, int64_t i, double value)
+{
+    if (job->wide) {
+        ((double *)stat)[i] = value;
+    } else {
+        ((float *)stat)[i] = (float)value;
+    }
+}
+
+static void forward_row(void *arg, int64_t line, int64_t n,
+                        const void *const *in, void *const *out)
+{
+    rms_job *job = arg;
+    double rstd = job->math->rms(n, in[0], job->eps);
+
+    set(job, job->rstd, line, rstd);
+    job->math->scale(n, in[0], rstd, job->w, out[0]);
+}
+
+static void backward_row(void *arg, int64_t line, int64_t n,
+                         const void *const *in, void *const *out)
+{
+    rms_job *job = arg;
+
+    job->math->scale_grad(n, in[0], in[1], get(job, job->rstd, line), job->w,
+                          out[0]);
+}
+
+static tl_status scratch(tl_kernel_ctx *k, rms_job *job, int64_t count,
+                         size_t width, void *out)
+{
+    tl_storage **own = &job->own[job->nown];
+    void *data;
+
+    TL_TRY(tl_cpu_scratch(k, count, width, own));
+    job->nown++;
+    data = tl_storage_data(*own);
+    memcpy(out, &data, sizeof data);
+    return TL_OK;
+}
+
+/* `t` as row-major numbers of the type of the arithmetic. */
+static tl_status numbers(tl_kernel_ctx *k, rms_job *job, const tl_tensor *t,
+                         const void **out)
+{
+    int width = job->wide ? 8 : 4;
+    tl_layout to;
+    void *copy;
+
+    *out = tl_tensor_data(t);
+    if (t->dtype == TL_f16 || t->dtype == TL_bf16) {
+        TL_TRY(scratch(k, job, t->numel, sizeof(float), &copy));
+        *out = copy;
+        return tl_cpu_widen(k, t, copy);
+    }
+    if (tl_tensor_contiguous(t)) {
+        return TL_OK;
+    }
+    TL_TRY(scratch(k, job, t->numel, (size_t)width, &copy));
+    tl_layout_row_major(&to, t->rank, t->size);
+    tl_cpu_copy_elements(k, width, t->rank, t->size, copy, to.stride, *out,
+                         t->stride);
+    *out = copy;
+    return TL_OK;
+}
+
+static void release(rms_job *job)
+{
+    for (int i = 0; i < job->nown; i++) {
+        tl_storage_unref(job->own[i]);
+    }
+}
+
+tl_status tl_cpu_rms_norm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
+                          int nin, tl_tensor *const *out, int nout,
+                          const tl_attrs *at)
+{
+    rms_job job = {.wide = in[0]->dtype == TL_f64, .eps = at->f[0],
+                   .math = tl_rowmath_get(in[0]->dtype)};
+    tl_lines l = {.f32 = forward_row, .f64 = forward_row, .arg = &job,
+                  .nin = 1, .nout = 1, .in = in, .out = out,
+                  .trailing = (int)at->i[0]};
+    const void *w = NULL;
+    tl_status st = TL_OK;
+
+    (void)op;
+    (void)nout;
+    if (in[0]->numel == 0) {
+        return TL_OK;
+    }
+    job.rstd = tl_tensor_data(out[1]);
+    if (nin > 1) {
+        TL_GOTO(st, numbers(k, &job, in[1], &w));
+    }
+    job.w = (void *)(uintptr_t)w;
+    st = tl_cpu_run_lines(k, &l);
+out:
+    release(&job);
+    return st;
+}
+
+/* Sums of g x^ over the rows of a slab. */
+static void slab_task(void *arg, int64_t task, int worker)
+{
+    const rms_job *job = arg;
+    int64_t r = task * job->slab, end = r + job->slab;
+    int64_t row = job->n * (job->wide ? 8 : 4);
+    double *sums = job->sums + 2 * job->n * task;
+
+    (void)worker;
+    memset(sums, 0, (size_t)(2 * job->n) * sizeof *sums);
+    for (end = end < job->rows ? end : job->rows; r < end; r++) {
+        tl_row_stats s = {.rstd = (const char *)job->rstd +
+                                  r * (job->wide ? 8 : 4)};
+
+        job->math->affine_add(job->n, job->g + r * row, job->x + r * row, &s,
+                              sums);
+    }
+}
+
+static tl_status weight_gradient(tl_kernel_ctx *k, rms_job *job,
+                                 tl_tensor *dw)
+{
+    int64_t slabs;
+
+    job->slab = tl_ceil_div(job->rows, SLABS);
+    slabs = tl_ceil_div(job->rows, job->slab);
+    TL_TRY(scratch(k, job, 2 * job->n * slabs, sizeof(double), &job->sums));
+    if (job->rows * job->n < TL_CPU_GRAIN) { /* not worth a fork */
+        for (int64_t t = 0; t < slabs; t++) {
+            slab_task(job, t, 0);
+        }
+    } else {
+        tl_cpu_run(k, slabs, slab_task, job);
+    }
+    for (int64_t i = 0; i < job->n; i++) {
+        double sum = 0;
+
+        for (int64_t t = 0; t < slabs; t++) {
+            sum += job->sums[2 * job->n * t + job->n + i];
+        }
+        tl_tensor_set_f(dw, i, sum);
+    }
+    return TL_OK;
+}
+
+/* g, x, rstd, weight? -> dx, dweight */
+tl_status tl_cpu_rms_norm_grad(tl_kernel_ctx *k, tl_op op,
+                               tl_tensor *const *in, int nin,
+                               tl_tensor *const *out, int nout,
+                               const tl_attrs *at)
+{
+    rms_job job = {.wide = in[1]->dtype == TL_f64, .n = out[1]->numel,
+                   .math = tl_rowmath_get(in[1]->dtype)};
+    tl_lines l = {.f32 = backward_row, .f64 = backward_row, .arg = &job,
+                  .nin = 2, .nout = 1, .in = in, .out = out,
+                  .trailing = (int)at->i[0]};
+    const void *w = NULL, *rstd, *g, *x;
+    tl_status st = TL_OK;
+
+    (void)op;
+    (void)nout;
+    if (in[1]->numel == 0) {
+        for (int64_t i = 0; i < job.n; i++) {
+            tl_tensor_set_f(out[1], i, 0);
+        }
+        return TL_OK;
+    }
+    job.rows = in[1]->numel / job.n;
+    TL_GOTO(st, numbers(k, &job, in[2], &rstd));
+    job.rstd = (void *)(uintptr_t)rstd;
+    if (nin > 3) {
+        TL_GOTO(st, numbers(k, &job, in[3], &w));
+    }
+    job.w = (void *)(uintptr_t)w;
+    TL_GOTO(st, tl_cpu_run_lines(k, &l));
+    TL_GOTO(st, numbers(k, &job, in[0], &g));
+    TL_GOTO(st, numbers(k, &job, in[1], &x));
+    job.g = g;
+    job.x = x;
+    st = weight_gradient(k, &job, out[1]);
+out:
+    release(&job);
+    return st;
+}
