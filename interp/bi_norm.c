@@ -78,8 +78,10 @@ tl_status tl_bi_group_norm(tl_eval *ev, const tl_builtin *self,
 
     (void)self;
     if (groups < 1) {
-        return tl_fail(ev->diag, TL_E0411, "the number of groups must be at "
-                       "least 1, got %lld", (long long)groups);
+        return tl_fail(ev->diag, TL_E0411,
+                       "the number of groups must be at "
+                       "least 1, got %lld",
+                       (long long)groups);
     }
     args[1] = tl_arg_take(args, 0);
     return group_norm(ev, args + 1, groups, args[4].f, out);
@@ -96,15 +98,15 @@ tl_status tl_bi_instance_norm(tl_eval *ev, const tl_builtin *self,
 /* The distance from 1 to the next number. */
 static double epsilon_of(tl_dtype dtype)
 {
-    return dtype == TL_f64   ? 0x1p-52
-           : dtype == TL_f16 ? 0x1p-10
+    return dtype == TL_f64    ? 0x1p-52
+           : dtype == TL_f16  ? 0x1p-10
            : dtype == TL_bf16 ? 0x1p-7
                               : 0x1p-23;
 }
 
 /* rms_norm(x, weight, eps, axes) */
-tl_status tl_bi_rms_norm(tl_eval *ev, const tl_builtin *self,
-                         tl_value *args, tl_value *out)
+tl_status tl_bi_rms_norm(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                         tl_value *out)
 {
     tl_value in[2], res[2];
     tl_ttype type;

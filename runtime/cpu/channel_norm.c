@@ -2,9 +2,9 @@
  * Inputs and attributes are those of op/channels.c.
  *
  * x is [N, C, S].  Statistics are computed by the kernels of the rows `mean`
- * and `var`.  Where S is TL_CHANNEL_LONG or more, a row is the S elements of one channel
- * of one sample, with numbers for its statistics and weights; else it is a
- * whole sample (or one of its groups), with vectors of them.
+ * and `var`.  Where S is TL_CHANNEL_LONG or more, a row is the S elements of
+ * one channel of one sample, with numbers for its statistics and weights; else
+ * it is a whole sample (or one of its groups), with vectors of them.
  *
  * Sums of gradients: each row along the tree, the rows of a channel in order
  * of samples in double; of short rows, element by element within each of at
@@ -17,7 +17,7 @@
 /* ---- operands ------------------------------------------------------------ */
 
 tl_status tl_channel_scratch(tl_channels *job, int64_t count, size_t width,
-                         void *out)
+                             void *out)
 {
     tl_storage **own = &job->own[job->nown];
     void *data;
@@ -30,7 +30,8 @@ tl_status tl_channel_scratch(tl_channels *job, int64_t count, size_t width,
 }
 
 /* The elements of `t` as row-major numbers of the arithmetic. */
-tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t, const char **out)
+tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t,
+                             const char **out)
 {
     tl_layout to;
     char *copy;
@@ -76,11 +77,14 @@ void tl_channel_release(tl_channels *job)
 }
 
 void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
-                 bool batch, const tl_attrs *at)
+                     bool batch, const tl_attrs *at)
 {
-    *job = (tl_channels){.k = k, .math = tl_rowmath_get(x->dtype),
-                      .wide = x->dtype == TL_f64, .batch = batch,
-                      .n = x->size[0], .c = x->size[1]};
+    *job = (tl_channels){.k = k,
+                         .math = tl_rowmath_get(x->dtype),
+                         .wide = x->dtype == TL_f64,
+                         .batch = batch,
+                         .n = x->size[0],
+                         .c = x->size[1]};
     job->width = job->wide ? 8 : 4;
     job->s = 1;
     for (int i = 2; i < x->rank; i++) {
@@ -109,14 +113,11 @@ tl_status tl_channel_spread(tl_channels *job, const char *v, int which)
     return TL_OK;
 }
 
-
-
-
 /* ---- forward ------------------------------------------------------------- */
 
 /* Mean and M2 of what belongs together, into `mean` and `m2`. */
-static tl_status statistics(tl_channels *job, const tl_tensor *x, int64_t count,
-                            tl_tensor *mean, tl_tensor *m2)
+static tl_status statistics(tl_channels *job, const tl_tensor *x,
+                            int64_t count, tl_tensor *mean, tl_tensor *m2)
 {
     int64_t dims[6] = {job->n, job->c, job->s};
     tl_tensor view = *x, *in = &view;
@@ -155,7 +156,8 @@ static void set_rstd(const tl_channels *job, tl_tensor *rstd, tl_tensor *var,
         double m2 = tl_channel_get(job, to, i);
 
         if (var) {
-            tl_channel_set(job, tl_tensor_data(var), i, m2 / (double)(count - 1));
+            tl_channel_set(job, tl_tensor_data(var), i,
+                           m2 / (double)(count - 1));
         }
         if (job->wide) {
             tl_channel_set(job, to, i, 1 / sqrt(m2 / (double)count + eps));
@@ -201,10 +203,11 @@ static void short_forward(void *arg, int64_t task, int worker)
         for (int64_t g = 0; g < job->groups; g++) {
             int64_t i = n * job->groups + g, f = from + g * part * job->width;
 
-            job->math->normalise(part, job->x + f, tl_channel_get(job, job->mean, i),
-                                 tl_channel_get(job, job->rstd, i),
-                                 tl_channel_at(job, job->vec[2], g * part),
-                                 tl_channel_at(job, job->vec[3], g * part), job->y + f);
+            job->math->normalise(
+                part, job->x + f, tl_channel_get(job, job->mean, i),
+                tl_channel_get(job, job->rstd, i),
+                tl_channel_at(job, job->vec[2], g * part),
+                tl_channel_at(job, job->vec[3], g * part), job->y + f);
         }
     }
 }

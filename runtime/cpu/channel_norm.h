@@ -6,24 +6,24 @@
 #include "runtime/cpu/rowmath.h"
 
 enum {
-    TL_CHANNEL_LONG = 16,  /* elements that are worth a call */
+    TL_CHANNEL_LONG = 16, /* elements that are worth a call */
     TL_CHANNEL_SLABS = 16
 };
 
 typedef struct tl_channels {
     tl_kernel_ctx *k;
     const tl_rowmath *math;
-    bool wide;      /* double */
-    bool batch;     /* statistics of channels; else of groups of samples */
+    bool wide;  /* double */
+    bool batch; /* statistics of channels; else of groups of samples */
     int64_t n, c, s, groups;
-    int64_t width;  /* bytes of a number */
+    int64_t width; /* bytes of a number */
     const char *x, *g, *mean, *rstd;
-    const char *w, *b;   /* [C] or NULL */
-    const char *vec[6];  /* short rows: mean, rstd, w, b, ga, gb as vectors */
-    char *y;             /* or dx */
-    double *sums;        /* of rows: pairs (sum of g, of g x^); of slabs:
+    const char *w, *b;  /* [C] or NULL */
+    const char *vec[6]; /* short rows: mean, rstd, w, b, ga, gb as vectors */
+    char *y;            /* or dx */
+    double *sums;       /* of rows: pairs (sum of g, of g x^); of slabs:
                             [slabs][2][C * S] */
-    char *ga, *gb;       /* batch: [C] */
+    char *ga, *gb;      /* batch: [C] */
     int64_t per_task, slab;
     tl_storage *own[16];
     int nown;
@@ -33,8 +33,7 @@ typedef struct tl_channels {
 static inline double tl_channel_get(const tl_channels *job, const void *v,
                                     int64_t i)
 {
-    return job->wide ? ((const double *)v)[i]
-                     : (double)((const float *)v)[i];
+    return job->wide ? ((const double *)v)[i] : (double)((const float *)v)[i];
 }
 
 static inline void tl_channel_set(const tl_channels *job, void *v, int64_t i,
@@ -63,16 +62,17 @@ void tl_channel_release(tl_channels *job);
 TL_MUST_USE tl_status tl_channel_spread(tl_channels *job, const char *v,
                                         int which);
 
-static inline const char *tl_channel_at(const tl_channels *job, const char *v, int64_t i)
+static inline const char *tl_channel_at(const tl_channels *job, const char *v,
+                                        int64_t i)
 {
     return v ? v + i * job->width : NULL;
 }
 
 /* What channel c of sample n has (long rows). */
-static inline tl_row_stats tl_channel_stats_of(const tl_channels *job, int64_t n, int64_t c)
+static inline tl_row_stats tl_channel_stats_of(const tl_channels *job,
+                                               int64_t n, int64_t c)
 {
-    int64_t i = job->batch ? c : n * job->groups +
-                                     c / (job->c / job->groups);
+    int64_t i = job->batch ? c : n * job->groups + c / (job->c / job->groups);
 
     return (tl_row_stats){.mean = tl_channel_at(job, job->mean, i),
                           .rstd = tl_channel_at(job, job->rstd, i),
@@ -83,8 +83,13 @@ static inline tl_row_stats tl_channel_stats_of(const tl_channels *job, int64_t n
 /* All of a sample, for batch norm (short rows). */
 static inline tl_row_stats tl_channel_vectors(const tl_channels *job)
 {
-    return (tl_row_stats){job->vec[0], job->vec[1], job->vec[2],
-                          job->vec[3], job->vec[4], job->vec[5], 1};
+    return (tl_row_stats){job->vec[0],
+                          job->vec[1],
+                          job->vec[2],
+                          job->vec[3],
+                          job->vec[4],
+                          job->vec[5],
+                          1};
 }
 
 #endif

@@ -103,16 +103,17 @@ static void slab_task(void *arg, int64_t task, int worker)
         for (int64_t g = 0; g < job->groups; g++) {
             int64_t i = n * job->groups + g;
             int64_t from = (n * row + g * part) * job->width;
-            tl_row_stats s = job->batch ? tl_channel_vectors(job)
-                                        : tl_channel_stats_of(job, n,
-                                                   g * part / job->s);
+            tl_row_stats s =
+                job->batch ? tl_channel_vectors(job)
+                           : tl_channel_stats_of(job, n, g * part / job->s);
 
             job->math->affine_add(part, job->g + from, job->x + from, &s,
                                   sums + 2 * g * part);
             if (!job->batch) {
                 job->math->normalise_grad(
                     part, job->g + from, job->x + from,
-                    tl_channel_get(job, job->mean, i), tl_channel_get(job, job->rstd, i),
+                    tl_channel_get(job, job->mean, i),
+                    tl_channel_get(job, job->rstd, i),
                     tl_channel_at(job, job->vec[2], g * part), job->y + from);
             }
         }
@@ -196,7 +197,8 @@ static tl_status run_short(tl_channels *job, tl_tensor *const *out)
 {
     int64_t slabs = tl_ceil_div(job->n, job->slab), row = job->c * job->s;
 
-    TL_TRY(tl_channel_scratch(job, 2 * row * slabs, sizeof(double), &job->sums));
+    TL_TRY(
+        tl_channel_scratch(job, 2 * row * slabs, sizeof(double), &job->sums));
     if (job->batch) {
         TL_TRY(tl_channel_spread(job, job->mean, 0));
         TL_TRY(tl_channel_spread(job, job->rstd, 1));
@@ -214,8 +216,8 @@ static tl_status run_short(tl_channels *job, tl_tensor *const *out)
         TL_TRY(tl_channel_spread(job, job->ga, 4));
         TL_TRY(tl_channel_spread(job, job->gb, 5));
         job->per_task = tl_cpu_rows_a_task(row);
-        tl_cpu_run(job->k, tl_ceil_div(job->n, job->per_task),
-                   short_backward, job);
+        tl_cpu_run(job->k, tl_ceil_div(job->n, job->per_task), short_backward,
+                   job);
     }
     return TL_OK;
 }
@@ -250,10 +252,12 @@ static tl_status backward(tl_kernel_ctx *k, bool batch, tl_tensor *const *in,
     }
     TL_GOTO(st, tl_channel_result(&job, out[0]));
     if (batch) {
-        TL_GOTO(st, tl_channel_scratch(&job, 2 * job.c, (size_t)job.width, &job.ga));
+        TL_GOTO(st, tl_channel_scratch(&job, 2 * job.c, (size_t)job.width,
+                                       &job.ga));
         job.gb = job.ga + job.c * job.width;
     }
-    TL_GOTO(st, job.s >= TL_CHANNEL_LONG ? run_long(&job, out) : run_short(&job, out));
+    TL_GOTO(st, job.s >= TL_CHANNEL_LONG ? run_long(&job, out)
+                                         : run_short(&job, out));
     tl_channel_finish(&job, out[0]);
 out:
     tl_channel_release(&job);

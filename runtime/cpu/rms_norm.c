@@ -7,7 +7,9 @@
 
 #include "runtime/cpu/rowmath.h"
 
-enum { SLABS = 16 };
+enum {
+    SLABS = 16
+};
 
 typedef struct rms_job {
     const tl_rowmath *math;
@@ -106,10 +108,16 @@ tl_status tl_cpu_rms_norm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                           int nin, tl_tensor *const *out, int nout,
                           const tl_attrs *at)
 {
-    rms_job job = {.wide = in[0]->dtype == TL_f64, .eps = at->f[0],
+    rms_job job = {.wide = in[0]->dtype == TL_f64,
+                   .eps = at->f[0],
                    .math = tl_rowmath_get(in[0]->dtype)};
-    tl_lines l = {.f32 = forward_row, .f64 = forward_row, .arg = &job,
-                  .nin = 1, .nout = 1, .in = in, .out = out,
+    tl_lines l = {.f32 = forward_row,
+                  .f64 = forward_row,
+                  .arg = &job,
+                  .nin = 1,
+                  .nout = 1,
+                  .in = in,
+                  .out = out,
                   .trailing = (int)at->i[0]};
     const void *w = NULL;
     tl_status st = TL_OK;
@@ -181,10 +189,16 @@ tl_status tl_cpu_rms_norm_grad(tl_kernel_ctx *k, tl_op op,
                                tl_tensor *const *out, int nout,
                                const tl_attrs *at)
 {
-    rms_job job = {.wide = in[1]->dtype == TL_f64, .n = out[1]->numel,
+    rms_job job = {.wide = in[1]->dtype == TL_f64,
+                   .n = out[1]->numel,
                    .math = tl_rowmath_get(in[1]->dtype)};
-    tl_lines l = {.f32 = backward_row, .f64 = backward_row, .arg = &job,
-                  .nin = 2, .nout = 1, .in = in, .out = out,
+    tl_lines l = {.f32 = backward_row,
+                  .f64 = backward_row,
+                  .arg = &job,
+                  .nin = 2,
+                  .nout = 1,
+                  .in = in,
+                  .out = out,
                   .trailing = (int)at->i[0]};
     const void *w = NULL, *rstd, *g, *x;
     tl_status st = TL_OK;

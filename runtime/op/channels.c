@@ -22,17 +22,17 @@
 static tl_status check_affine(tl_infer *cx, tl_op op, const tl_ttype *in,
                               int i)
 {
-    tl_status st = in[i].shape.rank == 1
-                       ? tl_infer_equal(cx, in[0].shape.dim[1],
-                                        in[i].shape.dim[0])
-                       : TL_ERR_PROGRAM;
+    tl_status st =
+        in[i].shape.rank == 1
+            ? tl_infer_equal(cx, in[0].shape.dim[1], in[i].shape.dim[0])
+            : TL_ERR_PROGRAM;
 
     return st != TL_ERR_PROGRAM
                ? st
                : tl_fail(cx->diag, TL_E0301,
                          "`%s` of %s has a weight and a bias for each of its "
-                         "%s channels (axis 1), got %s", tl_op_get(op)->name,
-                         tl_ttype_str(&in[0]).s,
+                         "%s channels (axis 1), got %s",
+                         tl_op_get(op)->name, tl_ttype_str(&in[0]).s,
                          tl_dim_str(in[0].shape.dim[1]).s,
                          tl_ttype_str(&in[i]).s);
 }
@@ -44,9 +44,10 @@ static tl_status infer_result(tl_infer *cx, tl_op op, const tl_ttype *in,
     tl_dtype dtype = in[0].dtype;
 
     if (in[0].shape.rank < 2) {
-        return tl_fail(cx->diag, TL_E0304, "`%s` takes [N, C, ..], with "
-                       "channels on axis 1, got %s", tl_op_get(op)->name,
-                       tl_ttype_str(&in[0]).s);
+        return tl_fail(cx->diag, TL_E0304,
+                       "`%s` takes [N, C, ..], with "
+                       "channels on axis 1, got %s",
+                       tl_op_get(op)->name, tl_ttype_str(&in[0]).s);
     }
     for (int i = 1; i < nin; i++) {
         TL_TRY(check_affine(cx, op, in, i));
@@ -70,8 +71,10 @@ static tl_status check_count(tl_infer *cx, const char *what,
     if (st != TL_ERR_PROGRAM) {
         return st;
     }
-    (void)tl_fail(cx->diag, TL_E0419, "%s takes the variance of %s %s a "
-                  "channel; got %s", what, tl_dim_str(n).s,
+    (void)tl_fail(cx->diag, TL_E0419,
+                  "%s takes the variance of %s %s a "
+                  "channel; got %s",
+                  what, tl_dim_str(n).s,
                   tl_dim_is_one(n) ? "value" : "values", tl_ttype_str(x).s);
     if (help) {
         tl_diag_help(cx->diag, "%s", help);
@@ -124,8 +127,10 @@ static tl_status check_groups(tl_infer *cx, const tl_ttype *x, int64_t groups)
     tl_status st;
 
     if (groups < 0) {
-        return tl_fail(cx->diag, TL_E0411, "the number of groups must be at "
-                       "least 1, got %lld", (long long)groups);
+        return tl_fail(cx->diag, TL_E0411,
+                       "the number of groups must be at "
+                       "least 1, got %lld",
+                       (long long)groups);
     }
     if (groups == 0) {
         return TL_OK;
@@ -210,8 +215,8 @@ static tl_status grad_of_stat(tl_emit *e, const tl_grad_in *gi, tl_op stat,
                               int which, tl_node *dx)
 {
     tl_ttype type = *e->type(e, gi->in[0]);
-    tl_grad_in red = {.op = stat, .in = gi->in, .nin = 1, .nout = 1,
-                      .want = gi->want};
+    tl_grad_in red = {
+        .op = stat, .in = gi->in, .nin = 1, .nout = 1, .want = gi->want};
     tl_attrs at;
     tl_node g, x, d = NULL;
 

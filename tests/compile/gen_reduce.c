@@ -243,6 +243,60 @@ static bool op_layer_norm(gen *g)
     return true;
 }
 
+static bool op_rms_norm(gen *g)
+{
+    val a = operand(g, W_FLOAT, 1, RANK), w;
+    dim last = a.d[a.rank - 1];
+
+    if (rng_chance(&g->r, 50) || !leaf(g, a.dtype, 1, &last, &w)) {
+        a.text = str(g, "rms_norm(%s)", a.text);
+    } else {
+        a.text = str(g, "rms_norm(%s, %s, eps=1e-3)", a.text, w.text);
+    }
+    a.lo = -80;
+    a.hi = 80;
+    put(g, a);
+    return true;
+}
+
+/* Values of each statistic, at least, in every call. */
+static int per_statistic(gen *g, const val *a, bool batch)
+{
+    int n = batch ? dim_min(g, a->d[0]) : 1;
+
+    for (int i = 2; i < a->rank; i++) {
+        n *= dim_min(g, a->d[i]);
+    }
+    return n;
+}
+
+/* Batch, instance or group norm of x[N, C, ..]. */
+static bool op_channel_norm(gen *g)
+{
+    val a = operand(g, W_FLOAT, 2, RANK), w, b;
+    int which = rng_below(&g->r, 3);
+    const char *more = "";
+
+    if (which < 2 && per_statistic(g, &a, which == 0) < 2) {
+        which = 2;
+    }
+    if (rng_chance(&g->r, 50) && leaf(g, a.dtype, 1, &a.d[1], &w) &&
+        leaf(g, a.dtype, 1, &a.d[1], &b)) {
+        more = str(g, ", %s, %s", w.text, b.text);
+    }
+    if (which == 2) {
+        a.text = str(g, "group_norm(%s, 1%s)", a.text, more);
+    } else {
+        a.text = str(g, "%s_norm(%s%s, eps=1e-3)%s",
+                     which == 0 ? "batch" : "instance", a.text, more,
+                     which == 0 ? "[0]" : "");
+    }
+    a.lo = -320;
+    a.hi = 320;
+    put(g, a);
+    return true;
+}
+
 static bool op_cross_entropy(gen *g)
 {
     val a = operand(g, W_FLOAT, 2, 3), y;
@@ -332,6 +386,7 @@ static bool op_multinomial(gen *g)
 const op_row gen_reduce[] = {
     {op_reduce, 24},  {op_arg, 5},         {op_any, 5},
     {op_spread, 6},   {op_scan, 8},        {op_softmax, 9},
-    {op_layer_norm, 7}, {op_cross_entropy, 7}, {op_dropout, 3},
+    {op_layer_norm, 7}, {op_rms_norm, 5}, {op_channel_norm, 9},
+    {op_cross_entropy, 7}, {op_dropout, 3},
     {op_bernoulli, 3}, {op_multinomial, 2}, {0},
 };

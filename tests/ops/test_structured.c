@@ -63,6 +63,47 @@ static bool update_example(tl_dtype f, example *x)
     return true;
 }
 
+/* Normalisations; their gradients, of long rows. */
+static bool norm_example(tl_dtype f, example *x)
+{
+    bool group = x->op == TL_OP_group_norm_grad;
+
+    x->at.f[0] = 1e-5;
+    switch (x->op) {
+    case TL_OP_rms_norm:
+        x->nin = 2;
+        x->in[1] = numbers(f, 1, DIMS(5));
+        return true;
+    case TL_OP_rms_norm_grad:
+        x->nin = 4;
+        x->in[1] = numbers(f, 2, DIMS(6, 5));
+        x->in[2] = numbers(tl_dtype_arith(f), 1, DIMS(6));
+        x->in[3] = numbers(f, 1, DIMS(5));
+        return true;
+    case TL_OP_batch_norm:
+    case TL_OP_group_norm:
+        x->nin = 3;
+        x->in[1] = numbers(f, 1, DIMS(5));
+        x->in[2] = numbers(f, 1, DIMS(5));
+        return true;
+    case TL_OP_batch_norm_grad:
+    case TL_OP_group_norm_grad:
+        tl_tensor_unref(x->in[0]);
+        x->nin = 5;
+        x->in[0] = numbers(f, 3, DIMS(3, 4, 17));
+        x->in[1] = numbers(f, 3, DIMS(3, 4, 17));
+        x->in[2] = numbers(tl_dtype_arith(f), group ? 2 : 1,
+                           group ? DIMS(3, 2) : DIMS(4));
+        x->in[3] = numbers(tl_dtype_arith(f), group ? 2 : 1,
+                           group ? DIMS(3, 2) : DIMS(4));
+        x->in[4] = numbers(f, 1, DIMS(4));
+        x->at.i[0] = 2;
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Rows with one operand f[6, 5], and those that need little more. */
 static bool simple_example(tl_dtype f, example *x)
 {
@@ -105,7 +146,7 @@ static bool simple_example(tl_dtype f, example *x)
         x->at.f[0] = 1e-5;
         return true;
     default:
-        return false;
+        return norm_example(f, x);
     }
 }
 
@@ -440,6 +481,12 @@ Test(structured_rows, empty_operands)
     at.ndims = 1;
     at.i[0] = 1;
     expect_empty(TL_OP_layer_norm, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0,
+                 0);
+    expect_empty(TL_OP_rms_norm, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0,
+                 0);
+    expect_empty(TL_OP_group_norm, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0,
+                 0);
+    expect_empty(TL_OP_batch_norm, at, 1, empty(TL_f32, 2, DIMS(3, 0)), 0, 0,
                  0);
 }
 

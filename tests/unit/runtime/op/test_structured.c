@@ -224,6 +224,36 @@ Test(structured, layer_norm)
     CHECK(o, true, RANDOM(1, 3, 2, 2), RANDOM(2, 2, 2), RANDOM(3, 2, 2));
 }
 
+/* Short rows, long rows, and no spatial axis; 0 groups: instance norm. */
+Test(structured, norms_by_channel)
+{
+    one o = row(TL_OP_batch_norm);
+
+    o.at.f[0] = 1e-3;
+    CHECK(o, true, RANDOM(1, 4, 3));
+    CHECK(o, true, RANDOM(1, 3, 2, 2), RANDOM(2, 2), RANDOM(3, 2));
+    CHECK(o, true, RANDOM(1, 2, 2, 17), RANDOM(2, 2));
+    for (int stat = 1; stat < 4; stat += 2) {
+        o.which = stat;
+        CHECK(o, true, RANDOM(1, 2, 2, 3));
+    }
+    o = row(TL_OP_group_norm);
+    o.at.f[0] = 1e-3;
+    for (int groups = 0; groups < 3; groups++) {
+        o.at.i[0] = groups;
+        o.at.flag = false;
+        CHECK(o, true, RANDOM(1, 2, 4, 3), RANDOM(2, 4), RANDOM(3, 4));
+        o.at.flag = true;
+        CHECK(o, true, RANDOM(1, 1, 2, 17), RANDOM(2, 2));
+    }
+    o = row(TL_OP_rms_norm);
+    o.at.f[0] = 1e-3;
+    o.at.i[0] = 1;
+    CHECK(o, true, RANDOM(1, 2, 5));
+    o.at.i[0] = 2;
+    CHECK(o, true, RANDOM(1, 3, 2, 2), RANDOM(2, 2, 2));
+}
+
 Test(structured, sorting)
 {
     one o = row(TL_OP_sort);
@@ -298,7 +328,37 @@ Test(structured, regions_have_the_bits_of_their_parts)
         tl_tensor *in[] = {random_f32(1, 2, DIMS(30, n)),
                            random_f32(2, 1, &n), random_f32(3, 1, &n)};
 
+        for (int i = 0; i < 3; i++) {
+            tl_tensor_ref(in[i]);
+        }
         expect_parts(TL_OP_layer_norm, in, 3, &at);
+        tl_tensor_unref(in[2]);
+        expect_parts(TL_OP_rms_norm, in, 2, &at);
+    }
+}
+
+Test(structured, norms_by_channel_have_the_bits_of_their_parts)
+{
+    static const int64_t size[][3] = {
+        {30, 6, 1}, {7, 6, 5}, {3, 4, 16}, {2, 6, 1000}, {300, 4, 3}};
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    at.f[0] = 1e-5;
+    for (int i = 0; i < 5; i++) {
+        for (int groups = 0; groups < 3; groups++) {
+            int rank = size[i][2] == 1 ? 2 : 3;
+            tl_tensor *in[] = {random_f32(1, rank, size[i]),
+                               random_f32(2, 1, &size[i][1]),
+                               random_f32(3, 1, &size[i][1])};
+
+            for (int k = 0; k < 3; k++) {
+                tl_tensor_ref(in[k]);
+            }
+            at.i[0] = rank == 2 && groups == 0 ? 3 : groups;
+            expect_parts(TL_OP_group_norm, in, 3, &at);
+            expect_parts(TL_OP_batch_norm, in, 3, &at);
+        }
     }
 }
 
