@@ -28,7 +28,7 @@ static bool has_bit(uint32_t set, int i)
 
 /* ---- attributes --------------------------------------------------------- */
 
-static bool is_random(tl_op op)
+static bool is_random(tl_op op, const tl_attrs *at)
 {
     switch (op) {
     case TL_OP_rand:
@@ -39,6 +39,10 @@ static bool is_random(tl_op op)
     case TL_OP_bernoulli:
     case TL_OP_multinomial:
         return true;
+    case TL_OP_sdpa:
+    case TL_OP_sdpa_grad:
+    case TL_OP_sdpa_mask_grad:
+        return at->f[1] != 0; /* dropout */
     default:
         return false;
     }
@@ -113,7 +117,7 @@ static tl_status add_attrs(tl_gbuild *b, tl_op op, const tl_attrs *at,
     for (int i = 0; i < at->ndims; i++) {
         TL_TRY(tl_gbuild_dim(b, at->dims[i], &dims[i]));
     }
-    if (is_random(op) && is_bound_draw(at)) {
+    if (is_random(op, at) && is_bound_draw(at)) {
         add_draw(at, &g, binds);
     }
     for (uint8_t k = 0; k < 6; k++) {
@@ -259,7 +263,7 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
     for (int k = 0; k < c->info->nout; k++) {
         TL_TRY(tl_gbuild_value(b, &types[k], &values[k]));
     }
-    if (is_random(c->op)) {
+    if (is_random(c->op, c->at)) {
         n.flags |= TL_GF_RANDOM;
         tl_attrs_copy(&draw, at);
         TL_TRY(bind_draw(b, &draw));

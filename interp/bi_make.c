@@ -548,7 +548,7 @@ tl_status tl_bi_eye(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
 /* ---- random draws ------------------------------------------------------ */
 
-static void set_key(tl_eval *ev, tl_attrs *at)
+void tl_set_draw(tl_eval *ev, tl_attrs *at)
 {
     tl_rng_key key = {0};
 
@@ -568,7 +568,7 @@ tl_status tl_bi_random(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        self->name, tl_dtype_name(args[1].dtype));
     }
     tl_attrs_init(&at);
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     return make(ev, self->op, args[0], args[1].dtype, &at, out);
 }
 
@@ -584,7 +584,7 @@ tl_status tl_bi_randint(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        (long long)args[0].i, (long long)args[1].i);
     }
     tl_attrs_init(&at);
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     at.f[0] = (double)args[0].i;
     at.f[1] = (double)args[1].i;
     return make(ev, TL_OP_randint, args[2], args[3].dtype, &at, out);
@@ -597,7 +597,7 @@ tl_status tl_bi_perm(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
     (void)self;
     tl_attrs_init(&at);
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     return make(ev, TL_OP_perm, args[0], TL_i64, &at, out);
 }
 
@@ -609,7 +609,7 @@ tl_status tl_bi_bernoulli(tl_eval *ev, const tl_builtin *self,
 
     (void)self;
     tl_attrs_init(&at);
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     return tl_eval_op(ev, TL_OP_bernoulli, &p, 1, &at, out);
 }
 
@@ -625,7 +625,7 @@ tl_status tl_bi_multinomial(tl_eval *ev, const tl_builtin *self,
     at.ndims = 1;
     at.dims[0] = tl_dim_num(args[1].i);
     at.flag = args[2].b;
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     return tl_eval_op(ev, TL_OP_multinomial, &w, 1, &at, out);
 }
 
@@ -646,7 +646,7 @@ tl_status tl_bi_dropout(tl_eval *ev, const tl_builtin *self, tl_value *args,
         return TL_OK;
     }
     tl_attrs_init(&at);
-    set_key(ev, &at);
+    tl_set_draw(ev, &at);
     at.f[0] = p;
     return tl_eval_op(ev, TL_OP_dropout, &x, 1, &at, out);
 }

@@ -1,8 +1,9 @@
-/* bi_nn.c - softmax, losses, layer normalisation, outer product. */
+/* bi_nn.c - softmax, losses, layer normalisation, attention, outer product. */
 #include <string.h>
 
 #include "interp/bi_tensor.h"
 #include "interp/builtin_fns.h"
+#include "interp/module.h"
 #include "runtime/op/loss.h"
 
 tl_status tl_bi_softmax(tl_eval *ev, const tl_builtin *self, tl_value *args,
@@ -224,6 +225,56 @@ tl_status tl_bi_layer_norm(tl_eval *ev, const tl_builtin *self,
     TL_TRY(tl_eval_op(ev, TL_OP_layer_norm, in, n, &at, res));
     tl_unref(res[1]);
     tl_unref(res[2]);
+    *out = res[0];
+    return TL_OK;
+}
+
+/* Attributes of sdpa (op/attention.h). */
+static tl_status attention_attrs(tl_eval *ev, tl_value *args, tl_attrs *at)
+{
+    double p = args[6].f;
+
+    tl_attrs_init(at);
+    at->flag = args[4].b;
+    if (args[5].tag != TL_V_NONE) {
+        at->keep = true;
+        at->f[0] = args[5].f;
+    }
+    if (!(p >= 0 && p <= 1)) {
+        return tl_fail(ev->diag, TL_E0413, "dropout must be in 0..1, got %g",
+                       p);
+    }
+    if (p > 0 && tl_training_now(ev)) {
+        tl_set_draw(ev, at);
+        at->f[1] = p;
+    }
+    return TL_OK;
+}
+
+/* sdpa(q, k, v, mask, causal, scale, dropout) */
+tl_status tl_bi_sdpa(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                     tl_value *out)
+{
+    tl_value in[4], res[2] = {tl_empty(), tl_empty()};
+    tl_attrs at;
+    int n = 3;
+
+    (void)self;
+    TL_TRY(attention_attrs(ev, args, &at));
+    for (int i = 0; i < 3; i++) {
+        in[i] = tl_arg_take(args, i);
+    }
+    if (args[3].tag != TL_V_NONE) {
+        tl_status st = tl_arg_tensor(ev, args, 3, &in[3]);
+
+        if (st != TL_OK) {
+            tl_unref_all(in, 3);
+            return st;
+        }
+        n = 4;
+    }
+    TL_TRY(tl_eval_op(ev, TL_OP_sdpa, in, n, &at, res));
+    tl_unref(res[1]);
     *out = res[0];
     return TL_OK;
 }

@@ -47,6 +47,9 @@ TL_MUST_USE tl_status tl_pin_size(tl_eval *ev, tl_dim *size);
 TL_MUST_USE tl_status tl_fill_value(tl_eval *ev, tl_value v, tl_dtype d,
                                     tl_attrs *at);
 
+/* The key of the next draw, into the attributes of a random operation. */
+void tl_set_draw(tl_eval *ev, tl_attrs *at);
+
 /* Number of axes of a tensor value. */
 int tl_value_rank(tl_value t);
 

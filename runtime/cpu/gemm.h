@@ -60,6 +60,9 @@ tl_blocks tl_gemm_blocks(const tl_gemm_backend *backend, int64_t m, int64_t n,
 /* The backend of f32 products on this machine; chosen once. */
 const tl_gemm_backend *tl_gemm_default(void);
 
+/* The backend of products of `dtype`, f32 or f64; NULL: tl_gemm_plain. */
+const tl_gemm_backend *tl_gemm_backend_of(tl_dtype dtype);
+
 /* A backend by name ("onednn", "own", "plain"), or NULL: for tests and for
  * the autotuner. */
 const tl_gemm_backend *tl_gemm_find(const char *name);

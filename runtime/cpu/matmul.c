@@ -352,7 +352,7 @@ static int64_t blocks_a_task(const product *p)
     return flops >= TASK_FLOPS ? 1 : (int64_t)(TASK_FLOPS / (flops + 1)) + 1;
 }
 
-static const tl_gemm_backend *backend_of(tl_dtype dtype)
+const tl_gemm_backend *tl_gemm_backend_of(tl_dtype dtype)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     static const tl_gemm_backend own_f64 = {"own", tl_gemm_own_f64, 1 << 20,
@@ -417,7 +417,7 @@ static tl_status multiply(tl_kernel_ctx *k, product *p, tl_tensor *const *in,
     p->dtype = p->a.dtype;
     p->width = tl_dtype_size(p->dtype);
     p->c_width = p->dtype == TL_i8 ? 4 : p->width;
-    p->backend = backend_of(p->dtype);
+    p->backend = tl_gemm_backend_of(p->dtype);
     p->c = c;
     set_sizes(p, y);
     if (p->whole.k == 0) {

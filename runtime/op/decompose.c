@@ -2,6 +2,7 @@
 #include "runtime/op/decompose.h"
 
 #include "runtime/base/check.h"
+#include "runtime/op/attention.h"
 #include "runtime/op/emit.h"
 #include "runtime/op/loss.h"
 #include "runtime/op/rules.h"
@@ -10,7 +11,7 @@ bool tl_op_decomposes(tl_op op)
 {
     return op == TL_OP_cross_entropy || op == TL_OP_layer_norm ||
            op == TL_OP_rms_norm || op == TL_OP_batch_norm ||
-           op == TL_OP_group_norm;
+           op == TL_OP_group_norm || op == TL_OP_sdpa;
 }
 
 /* What only the parts of a region can differentiate twice. */
@@ -195,6 +196,8 @@ tl_status tl_op_decompose(tl_emit *e, tl_op op, const tl_node *in, int nin,
         return tl_decompose_batch_norm(e, in, nin, at, out);
     case TL_OP_group_norm:
         return tl_decompose_group_norm(e, in, nin, at, out);
+    case TL_OP_sdpa:
+        return tl_decompose_sdpa(e, in, nin, at, out);
     default:
         return decompose_cross_entropy(e, in, nin, at, out);
     }

@@ -3,7 +3,8 @@
  * Under two or more tapes a region runs as its parts, which have derivatives
  * of every order (LANGUAGE.md 6); the compiler does the same where no
  * template claims a region.  The parts have the bits of the region's kernel
- * (9g); tests/unit/runtime/op/test_structured.c compares them. */
+ * (9g); tests/unit/runtime/op/test_structured.c compares them.  Not so sdpa:
+ * its kernel sums by tiles, so the two agree to rounding. */
 #ifndef TL_OP_DECOMPOSE_H
 #define TL_OP_DECOMPOSE_H
 

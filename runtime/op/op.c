@@ -96,6 +96,7 @@ static void complete_kern_rows(void)
     table[TL_OP_rms_norm].join_in = 3;
     table[TL_OP_batch_norm].join_in = 7;
     table[TL_OP_group_norm].join_in = 7;
+    table[TL_OP_sdpa].join_in = 7; /* q, k, v */
     table[TL_OP_slice_put].in_place = 1;
     table[TL_OP_scatter_add].in_place = 1;
     table[TL_OP_index_put].in_place = 1;

@@ -1,5 +1,6 @@
 /* gen_matrix.c - products, triangles, and tensors made of nothing. */
 #include <math.h>
+#include <string.h>
 
 #include "tests/compile/gen_impl.h"
 
@@ -119,6 +120,60 @@ static bool op_einsum(gen *g)
     return true;
 }
 
+/* The mask of attention with queries of T, and the number of keys. */
+static const char *attention_mask(gen *g, dim T, dim *S)
+{
+    dim d[2] = {T, dim_of(rng_range(&g->r, 1, 5))};
+    val m;
+
+    *S = d[1];
+    switch (rng_below(&g->r, 4)) {
+    case 0:
+        return leaf(g, TL_bool, 2, d, &m) ? str(g, ", %s", m.text) : "";
+    case 1: /* an added one, that may have a gradient */
+        m = operand(g, W_FLOAT, 2, 2);
+        *S = m.d[1];
+        return str(g, ", %s.sum(axis=0, keep=true)", m.text);
+    default:
+        return "";
+    }
+}
+
+static bool op_sdpa(gen *g)
+{
+    val q = operand(g, W_FLOAT, 2, RANK), k, v, r = q;
+    int last = q.rank - 1;
+    const char *mask = attention_mask(g, q.d[last - 1], &r.d[last]);
+    dim d[RANK];
+
+    memcpy(d, q.d, sizeof(d));
+    d[last - 1] = r.d[last];
+    if (last == 3 && rng_chance(&g->r, 40)) {
+        d[1] = dim_of(1); /* all heads share it */
+    }
+    if (!leaf(g, q.dtype, q.rank, d, &k)) {
+        give_back(g, &q);
+        return false;
+    }
+    if (rng_chance(&g->r, 50)) {
+        d[last] = dim_of(rng_range(&g->r, 1, 5));
+    }
+    if (!leaf(g, q.dtype, q.rank, d, &v)) {
+        give_back(g, &q);
+        return false;
+    }
+    r.d[last] = d[last];
+    r.text = str(g, "sdpa(%s, %s, %s%s%s%s%s)", q.text, k.text, v.text, mask,
+                 rng_chance(&g->r, 40) ? ", causal=true" : "",
+                 rng_chance(&g->r, 30)
+                     ? str(g, ", scale=%s", number(g, -2, 2)) : "",
+                 !g->pure && rng_chance(&g->r, 20) ? ", dropout=0.5" : "");
+    r.hi = 12; /* 6, twice that after dropout */
+    r.lo = -r.hi;
+    put(g, r);
+    return true;
+}
+
 static bool op_triangle(gen *g)
 {
     val a = operand(g, W_NUM, 2, RANK);
@@ -187,5 +242,6 @@ static bool op_like(gen *g)
 
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
+    {op_sdpa, 8},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };

@@ -3,13 +3,14 @@
  * A row's example is run on row-major operands; then on the same values as a
  * transposed, strided, offset, reversed and broadcast-like view; the results
  * must have the same bits.  Then each allocation is failed in turn. */
+#include "runtime/op/attention.h"
 #include "runtime/op/loss.h"
 #include "tests/unit/runtime/helper.h"
 
 TestSuite(structured_rows, .init = rt_setup, .fini = rt_teardown);
 
 enum {
-    MAX_IN = 5
+    MAX_IN = 7
 };
 
 typedef struct example {
@@ -213,17 +214,45 @@ static bool loss_example(tl_dtype f, example *x)
     }
 }
 
+/* Attention of x[0] and what it needs, with an added mask; the gradients get
+ * the results of a run. */
+static bool attention_example(tl_dtype f, example *x)
+{
+    tl_tensor *in[7] = {NULL, x->in[0], numbers(f, 2, DIMS(7, 5)),
+                        numbers(f, 2, DIMS(7, 3)), NULL, NULL,
+                        numbers(f, 2, DIMS(6, 7))};
+    tl_tensor *four[] = {in[TL_SDPA_Q], in[TL_SDPA_K], in[TL_SDPA_V],
+                         in[TL_SDPA_MASK]};
+
+    x->at.flag = true;
+    x->at.i[0] = 0;
+    if (x->op == TL_OP_sdpa) {
+        x->nin = 4;
+        memcpy(x->in, four, sizeof(four));
+        return true;
+    }
+    in[TL_SDPA_G] = numbers(f, 2, DIMS(6, 3));
+    OK(tl_apply_borrowed(&rt, TL_OP_sdpa, four, 4, &x->at, in + TL_SDPA_Y));
+    x->nin = 7;
+    memcpy(x->in, in, sizeof(in));
+    return true;
+}
+
 /* The row's operands and attributes; false for rows tested elsewhere. */
 static bool make_example(tl_op op, tl_dtype f, example *x)
 {
     bool update = op == TL_OP_sgd_update || op == TL_OP_momentum_update ||
                   op == TL_OP_adam_update || op == TL_OP_adamw_update;
 
+    bool attention = op == TL_OP_sdpa || op == TL_OP_sdpa_grad ||
+                     op == TL_OP_sdpa_mask_grad;
+
     *x = (example){.op = op, .nin = 1};
     tl_attrs_init(&x->at);
     x->at.i[0] = 1;
     x->in[0] = numbers(f, 2, DIMS(6, 5));
-    if (update ? update_example(f, x)
+    if (update      ? update_example(f, x)
+        : attention ? attention_example(f, x)
                : simple_example(f, x) || index_example(f, x) ||
                      loss_example(f, x)) {
         return true;
@@ -470,6 +499,15 @@ Test(structured_rows, empty_operands)
     expect_empty(TL_OP_embedding, at, 2, empty(TL_f32, 2, DIMS(3, 4)),
                  empty(TL_i64, 1, DIMS(0)), 0, 0);
     expect_empty(TL_OP_softmax, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0, 0);
+    expect_empty(TL_OP_sdpa, at, 3, empty(TL_f32, 2, DIMS(0, 3)),
+                 empty(TL_f32, 2, DIMS(2, 3)), empty(TL_f32, 2, DIMS(2, 3)),
+                 0);
+    expect_empty(TL_OP_sdpa, at, 3, empty(TL_f32, 2, DIMS(2, 3)),
+                 empty(TL_f32, 2, DIMS(0, 3)), empty(TL_f32, 2, DIMS(0, 3)),
+                 6);
+    expect_empty(TL_OP_sdpa, at, 3, empty(TL_f32, 2, DIMS(2, 3)),
+                 empty(TL_f32, 2, DIMS(2, 3)), empty(TL_f32, 2, DIMS(2, 0)),
+                 0);
     expect_empty(TL_OP_sort, at, 1, empty(TL_f32, 2, DIMS(0, 3)), 0, 0, 0);
     expect_empty(TL_OP_unique, at, 1, empty(TL_f32, 1, DIMS(0)), 0, 0, 0);
     expect_empty(TL_OP_sgd_update, at, 2, empty(TL_f32, 1, DIMS(0)),

@@ -254,6 +254,31 @@ Test(structured, norms_by_channel)
     CHECK(o, true, RANDOM(1, 3, 2, 2), RANDOM(2, 2, 2));
 }
 
+/* Every form, with and without an added mask: T, S, and heads of keys. */
+Test(structured, sdpa)
+{
+    one o = row(TL_OP_sdpa);
+
+    for (int form = 0; form < 4; form++) {
+        o.at.flag = form % 2 == 1;
+        o.at.keep = form > 1;
+        o.at.f[0] = 0.7;
+        CHECK(o, true, RANDOM(1, 3, 2), RANDOM(2, 4, 2), RANDOM(3, 4, 3));
+        CHECK(o, true, RANDOM(1, 1, 4, 3, 2), RANDOM(2, 1, 2, 2, 2),
+              RANDOM(3, 1, 2, 2, 1));
+        CHECK(o, true, RANDOM(1, 1, 4, 2, 2), RANDOM(2, 1, 2, 3, 2),
+              RANDOM(3, 1, 2, 3, 2), RANDOM(4, 4, 1, 3));
+        CHECK(o, true, RANDOM(1, 2, 2), RANDOM(2, 3, 2), RANDOM(3, 3, 2),
+              make(TL_bool, 2, DIMS(2, 3), VALUES(1, 0, 1, 0, 0, 0)));
+        CHECK(o, false, RANDOM(1, 2, 70, 2), RANDOM(2, 2, 130, 2),
+              RANDOM(3, 2, 130, 1));
+    }
+    o.at.f[1] = 0.4; /* the same draw in both */
+    o.at.i[0] = 5;
+    CHECK(o, true, RANDOM(1, 3, 2), RANDOM(2, 4, 2), RANDOM(3, 4, 3),
+          RANDOM(4, 3, 4));
+}
+
 Test(structured, sorting)
 {
     one o = row(TL_OP_sort);
@@ -265,8 +290,10 @@ Test(structured, sorting)
     CHECK(o, true, RANDOM(2, 3, 4));
 }
 
-/* Two tapes run a region as its parts; the parts have the kernel's bits. */
-static void expect_parts(tl_op op, tl_tensor **in, int n, const tl_attrs *at)
+/* Two tapes run a region as its parts; the parts have the kernel's bits, or
+ * are within `near` of them. */
+static void expect_near_parts(tl_op op, tl_tensor **in, int n,
+                              const tl_attrs *at, double near)
 {
     tl_tensor *whole[TL_MAX_OUTPUTS];
     tl_node part[TL_MAX_OUTPUTS];
@@ -280,7 +307,10 @@ static void expect_parts(tl_op op, tl_tensor **in, int n, const tl_attrs *at)
 
         cr_assert_eq(((tl_tensor *)part[r])->numel, whole[r]->numel);
         for (int64_t i = 0; i < whole[r]->numel; i++) {
-            bad += tl_tensor_get_f(whole[r], i) != tl_tensor_get_f(part[r], i);
+            double x = tl_tensor_get_f(whole[r], i);
+            double y = tl_tensor_get_f(part[r], i);
+
+            bad += x != y && !(fabs(x - y) <= near);
         }
         cr_expect_eq(bad, 0, "%s, result %d: %lld of %lld differ",
                      tl_op_get(op)->name, r, (long long)bad,
@@ -291,6 +321,11 @@ static void expect_parts(tl_op op, tl_tensor **in, int n, const tl_attrs *at)
     for (int i = 0; i < n; i++) {
         tl_tensor_unref(in[i]);
     }
+}
+
+static void expect_parts(tl_op op, tl_tensor **in, int n, const tl_attrs *at)
+{
+    expect_near_parts(op, in, n, at, 0);
 }
 
 static tl_tensor *random_f32(uint64_t seed, int rank, const int64_t *size)
@@ -358,6 +393,33 @@ Test(structured, norms_by_channel_have_the_bits_of_their_parts)
             at.i[0] = rank == 2 && groups == 0 ? 3 : groups;
             expect_parts(TL_OP_group_norm, in, 3, &at);
             expect_parts(TL_OP_batch_norm, in, 3, &at);
+        }
+    }
+}
+
+/* Attention sums by tiles, its parts do not. */
+Test(structured, sdpa_is_its_parts)
+{
+    tl_attrs at;
+
+    tl_attrs_init(&at);
+    for (int form = 0; form < 8; form++) {
+        tl_tensor *in[] = {random_f32(1, 4, DIMS(2, 4, 150, 8)),
+                           random_f32(2, 4, DIMS(2, 2, 300, 8)),
+                           random_f32(3, 4, DIMS(2, 2, 300, 8)),
+                           make(TL_bool, 2, DIMS(150, 300), NULL)};
+
+        for (int64_t i = 0; i < in[3]->numel; i++) {
+            tl_tensor_set_i(in[3], i, i >= 300 && i % 7 != 3);
+        }
+        at.flag = form % 2 == 1;
+        at.keep = form % 4 > 1;
+        at.f[0] = 3;
+        at.f[1] = form > 3 ? 0.3 : 0;
+        at.i[0] = 11;
+        expect_near_parts(TL_OP_sdpa, in, form % 2 ? 4 : 3, &at, 2e-6);
+        if (form % 2 == 0) {
+            tl_tensor_unref(in[3]);
         }
     }
 }
