@@ -255,7 +255,7 @@ static bool reportable(tl_code code)
         return false;
     default:
         return (code >= TL_E0201 && code < TL_E0401) || code == TL_E0402 ||
-               code == TL_E0408 || code == TL_E0415 ||
+               (code >= TL_E0408 && code <= TL_E0412) || code == TL_E0415 ||
                (code >= TL_E0501 && code <= TL_E0506) || code == TL_E0512 ||
                code == TL_E0513 || code == TL_E0720;
     }

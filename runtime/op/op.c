@@ -88,6 +88,9 @@ static void read_saves(tl_op_info *row)
 static void complete_kern_rows(void)
 {
     table[TL_OP_matmul].join_in = 3;
+    table[TL_OP_conv].join_in = 3;
+    table[TL_OP_conv_transpose].join_in = 3;
+    table[TL_OP_conv_weight].join_in = 3;
     table[TL_OP_cat].join_in = UINT32_MAX;
     table[TL_OP_softmax_grad].join_in = 3;
     table[TL_OP_log_softmax_grad].join_in = 3;

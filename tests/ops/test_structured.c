@@ -238,6 +238,35 @@ static bool attention_example(tl_dtype f, example *x)
     return true;
 }
 
+/* x [2, 4, 6, 5], w [6, 2, 3, 3], y [2, 6, 3, 5] */
+static bool conv_example(tl_dtype f, example *x)
+{
+    tl_tensor *of[] = {numbers(f, 4, DIMS(2, 4, 6, 5)),
+                       numbers(f, 4, DIMS(6, 2, 3, 3)),
+                       numbers(f, 4, DIMS(2, 6, 3, 5))};
+    int absent = x->op == TL_OP_conv             ? 2
+                 : x->op == TL_OP_conv_transpose ? 0
+                 : x->op == TL_OP_conv_weight    ? 1
+                                                 : 3;
+    const int64_t *size = absent == 0 ? DIMS(6, 5) : DIMS(3, 3);
+
+    for (int i = 0; i < 3; i++) {
+        if (i == absent || absent == 3) {
+            tl_tensor_unref(of[i]);
+        }
+    }
+    if (absent == 3) {
+        return false;
+    }
+    x->nin = 2;
+    tl_tensor_unref(x->in[0]);
+    x->in[0] = of[absent == 0 ? 2 : 0];
+    x->in[1] = of[absent == 1 ? 2 : 1];
+    set_dims(&x->at, 10, DIMS(2, 1, 1, 1, 1, 1, 1, 1, size[0], size[1]));
+    x->at.i[0] = 2;
+    return true;
+}
+
 /* The row's operands and attributes; false for rows tested elsewhere. */
 static bool make_example(tl_op op, tl_dtype f, example *x)
 {
@@ -254,7 +283,7 @@ static bool make_example(tl_op op, tl_dtype f, example *x)
     if (update      ? update_example(f, x)
         : attention ? attention_example(f, x)
                : simple_example(f, x) || index_example(f, x) ||
-                     loss_example(f, x)) {
+                     loss_example(f, x) || conv_example(f, x)) {
         return true;
     }
     tl_tensor_unref(x->in[0]);

@@ -141,6 +141,35 @@ Test(structured, matmul_of_every_rank)
     CHECK(o, true, RANDOM(1, 4), RANDOM(2, 2, 4, 3));
 }
 
+/* Stride, padding and dilation of n axes, the sizes, groups. */
+static one conv_row(tl_op op, int n, int64_t groups, const int64_t *dims)
+{
+    one o = row(op);
+
+    set_dims(&o, 5 * n, dims);
+    o.at.i[0] = groups;
+    return o;
+}
+
+Test(structured, convolutions)
+{
+    one o = conv_row(TL_OP_conv, 1, 2, DIMS(2, 1, 0, 2, 0));
+
+    CHECK(o, true, RANDOM(1, 2, 4, 6), RANDOM(2, 2, 2, 3));
+    o = conv_row(TL_OP_conv_transpose, 1, 2, DIMS(2, 1, 0, 2, 7));
+    CHECK(o, true, RANDOM(1, 2, 2, 2), RANDOM(2, 2, 2, 3));
+    o = conv_row(TL_OP_conv_weight, 1, 2, DIMS(2, 1, 0, 2, 3));
+    CHECK(o, true, RANDOM(1, 2, 4, 7), RANDOM(2, 2, 2, 2));
+    o = conv_row(TL_OP_conv, 2, 1,
+                 DIMS(1, 2, 1, 0, 1, 0, 1, 2, 0, 0));
+    CHECK(o, true, RANDOM(1, 2, 2, 3, 5), RANDOM(2, 3, 2, 3, 2));
+    o = conv_row(TL_OP_conv, 2, 3, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 0, 0));
+    CHECK(o, true, RANDOM(1, 1, 3, 3, 4), RANDOM(2, 3, 1, 3, 3));
+    o = conv_row(TL_OP_conv, 3, 1,
+                 DIMS(1, 1, 2, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0));
+    CHECK(o, true, RANDOM(1, 1, 2, 2, 2, 3), RANDOM(2, 2, 2, 1, 2, 3));
+}
+
 Test(structured, reading_and_writing_by_index)
 {
     one o = row(TL_OP_gather);
