@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_STEPS 24
@@ -62,6 +63,7 @@ static const test_case cases[] = {
       {":type 1.5\n", "\nfloat\r\n"},
       {":help\n", ":type EXPR, :who, :quit"},
       {"\n", "tl> "},
+      {NULL, "tl> "},
       {CTRL_D, ""}}},
     {"commands leave",
      {"repl", "--no-banner", NULL},
@@ -109,8 +111,10 @@ static const test_case cases[] = {
      true,
      {{NULL, "tl> "},
       {"40 + 2\n", "\n42\r\n"},
+      {NULL, "tl> "},
       {"\033[A", "40 + 2"},
       {"\n", "\n42\r\n"},
+      {NULL, "tl> "},
       {CTRL_D, ""}}},
     {"completion",
      {"repl", "--no-banner", NULL},
@@ -122,6 +126,7 @@ static const test_case cases[] = {
       {"long_name = ones(2)\n", "tl> "},
       {"long_n\t", "long_name"},
       {".sha\t\n", "(2,)"},
+      {NULL, "tl> "},
       {"net.bia\t", "net.bias"},
       {".sha" CTRL_C, "tl> "},
       {"nn.Embed\t", "nn.Embedding"},
@@ -138,6 +143,7 @@ typedef struct session {
     pid_t pid;
     char seen[1 << 16];
     size_t len, from; /* what is behind `from` was not matched yet */
+    bool ended;       /* the program has closed the terminal */
 } session;
 
 static void child(const char *program, const test_case *c)
@@ -167,6 +173,7 @@ static bool read_more(session *s)
     ssize_t n = read(s->fd, s->seen + s->len, sizeof(s->seen) - 1 - s->len);
 
     if (n <= 0) {
+        s->ended = true;
         return false;
     }
     s->len += (size_t)n;
@@ -195,7 +202,24 @@ static bool run_steps(session *s, const test_case *c)
     }
     while (read_more(s)) {
     }
-    return true;
+    if (!s->ended) {
+        printf("  it goes on after the last step\n");
+    }
+    return s->ended;
+}
+
+/* The program's end; one that does not come is brought about, and false. */
+static bool wait_end(pid_t pid, int *status)
+{
+    for (int i = 0; i < SECONDS * 100; i++) {
+        if (waitpid(pid, status, WNOHANG) == pid) {
+            return true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, status, 0);
+    return false;
 }
 
 static bool run_case(const char *program, const test_case *c)
@@ -217,7 +241,7 @@ static bool run_case(const char *program, const test_case *c)
     if (!good) {
         kill(s.pid, SIGKILL);
     }
-    waitpid(s.pid, &status, 0);
+    good = wait_end(s.pid, &status) && good;
     close(s.fd);
     if (good && (!WIFEXITED(status) || WEXITSTATUS(status) != c->exit_code)) {
         printf("  status %d\n", status);
