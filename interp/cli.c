@@ -406,8 +406,9 @@ static int dispatch(tl_session *s, char **argv, int argc)
     if (strcmp(word, "explain") == 0 && argc > 1) {
         return tl_cmd_explain(s, argv[1]);
     }
-    if (strcmp(word, "help") == 0 && argc > 1) {
-        return tl_cmd_help(s, argv[1]);
+    if (strcmp(word, "doc") == 0 ||
+        (strcmp(word, "help") == 0 && argc > 1)) {
+        return tl_cmd_doc(s, argv + 1, argc - 1);
     }
     if (strcmp(word, "help") == 0) {
         print_help();
@@ -432,7 +433,7 @@ static int dispatch(tl_session *s, char **argv, int argc)
 static bool takes_options(const char *word)
 {
     return strcmp(word, "test") == 0 || strcmp(word, "repl") == 0 ||
-           strcmp(word, "check") == 0;
+           strcmp(word, "check") == 0 || strcmp(word, "doc") == 0;
 }
 
 static tl_status parse_arguments(tl_session *s, int argc, char **argv,

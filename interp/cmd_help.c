@@ -1,9 +1,10 @@
-/* cmd_help.c - `tlang explain CODE` and `tlang help NAME`. */
+/* cmd_help.c - `tlang explain CODE`, `tlang doc NAME`, `tlang help NAME`. */
 #include <stdio.h>
 #include <string.h>
 
 #include "interp/builtin.h"
 #include "interp/explain.h"
+#include "interp/reference.h"
 #include "interp/session.h"
 
 /* A program, indented. */
@@ -29,8 +30,8 @@ int tl_cmd_explain(tl_session *s, const char *name)
         for (int c = 1; c < TL_CODE_COUNT; c++) {
             names[n++] = tl_code_name((tl_code)c);
         }
-        tl_status st = tl_fail(&s->diag, TL_E0720, "there is no code %s",
-                               name);
+        tl_status st =
+            tl_fail(&s->diag, TL_E0720, "there is no code %s", name);
         const char *near = tl_nearest(name, names, n);
 
         if (near != NULL) {
@@ -53,62 +54,65 @@ int tl_cmd_explain(tl_session *s, const char *name)
     return 0;
 }
 
-/* What the methods of a type belong to. */
-static const char *tag_name(tl_tag tag)
+/* Nothing has that name; `near` is one of a library, or empty. */
+static tl_status no_such_name(tl_session *s, const char *name,
+                              const char *near)
 {
-    switch (tag) {
-    case TL_V_TENSOR:
-        return "tensor";
-    case TL_V_STR:
-        return "str";
-    case TL_V_LIST:
-        return "list";
-    case TL_V_TUPLE:
-        return "tuple";
-    case TL_V_DICT:
-        return "dict";
-    case TL_V_TREE:
-        return "tree";
-    case TL_V_MODULE:
-        return "module";
-    default:
-        return "value";
-    }
-}
-
-int tl_cmd_help(tl_session *s, const char *name)
-{
-    const tl_sym *sym = tl_intern_get(&s->names, name, strlen(name));
-    const tl_builtin *b = sym != NULL ? tl_builtin_find(&s->ev, sym) : NULL;
-    bool found = b != NULL;
-
-    if (b != NULL && strchr("=@", b->signature[0]) != NULL &&
-        b->signature[0] != '\0') { /* a value */
-        printf("%s\n    %s\n", b->name, b->doc);
-    } else if (b != NULL) {
-        printf("%s(%s)\n    %s\n", b->name, b->signature, b->doc);
-    }
-    for (int tag = TL_V_NONE + 1; sym != NULL && tag < TL_V_TAG_COUNT;
-         tag++) {
-        const tl_builtin *m = tl_builtin_method(&s->ev, (tl_tag)tag, sym);
-
-        if (m != NULL && tag != TL_V_NODE) {
-            printf("%s.%s(%s)\n    %s\n", tag_name((tl_tag)tag), m->name,
-                   m->signature, m->doc);
-            found = true;
-        }
-    }
-    if (found) {
-        return 0;
-    }
     size_t n = 0;
     const char *const *names = tl_builtin_names(&s->ev, TL_V_NONE, &n);
-    tl_status st = tl_fail(&s->diag, TL_E0720, "nothing is called `%s`",
-                           name);
-    const char *near = tl_nearest(name, names, n);
+    tl_status st =
+        tl_fail(&s->diag, TL_E0720, "nothing is called `%s`", name);
 
+    if (*near == '\0') {
+        near = tl_nearest(name, names, n);
+    }
     if (near != NULL) {
         tl_diag_help(&s->diag, "%s", near);
     }
+    return st;
+}
+
+/* The page of one name, or the index. */
+static tl_status add_page(tl_session *s, const char *name, tl_buf *out)
+{
+    tl_buf near;
+    bool found = true;
+
+    if (name == NULL) {
+        return tl_doc_index(&s->ev, out);
+    }
+    tl_buf_init(&near);
+    tl_status st = tl_doc_name(&s->ev, name, &near, &found);
+
+    if (st == TL_OK && !found) {
+        st = no_such_name(s, name, tl_buf_str(&near));
+    } else if (st == TL_OK) {
+        tl_buf_add(out, tl_buf_str(&near), near.len);
+    }
+    tl_buf_fini(&near);
+    return st;
+}
+
+int tl_cmd_doc(tl_session *s, char *const *names, int count)
+{
+    tl_buf out;
+    tl_status st = TL_OK;
+
+    tl_buf_init(&out);
+    if (s->options.operations) {
+        tl_doc_operations(&out);
+    } else if (count == 0) {
+        st = add_page(s, NULL, &out);
+    }
+    for (int i = 0; i < count && st == TL_OK; i++) {
+        tl_buf_puts(&out, out.len > 0 ? "\n" : "");
+        st = add_page(s, names[i], &out);
+    }
+    if (st == TL_OK && out.failed) {
+        st = tl_fail_memory(&s->diag, "a page", out.len);
+    } else if (st == TL_OK) {
+        fwrite(tl_buf_str(&out), 1, out.len, stdout);
+    }
+    tl_buf_fini(&out);
     return tl_session_report(s, st);
 }

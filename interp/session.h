@@ -7,7 +7,7 @@
 /* Values of options.def; fields of flags that were not given are zero. */
 typedef struct tl_options {
     bool help, version, quiet, deterministic, no_banner, no_history, list;
-    bool suppress_errors, explain, dry_run, verify;
+    bool suppress_errors, explain, dry_run, verify, operations;
     const char *expr, *device, *compile, *format, *color, *match;
     int64_t seed, threads, memory_limit;
 } tl_options;
@@ -44,7 +44,8 @@ int tl_cmd_repl(tl_session *s, const char *file);
 int tl_cmd_test(tl_session *s, char **files, int n);
 int tl_cmd_check(tl_session *s, char **files, int n);
 int tl_cmd_explain(tl_session *s, const char *code);
-int tl_cmd_help(tl_session *s, const char *name);
+/* Pages of names; of none: the index of all. */
+int tl_cmd_doc(tl_session *s, char *const *names, int count);
 
 /* breakpoint() opens a prompt on the terminal. */
 void tl_session_allow_breakpoints(tl_session *s);
