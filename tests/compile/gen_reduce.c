@@ -297,6 +297,54 @@ static bool op_channel_norm(gen *g)
     return true;
 }
 
+/* A size of which every call has at least n. */
+static bool all_at_least(gen *g, const val *a, int n)
+{
+    bool all = true;
+
+    for (int i = 2; i < a->rank; i++) {
+        all &= dim_min(g, a->d[i]) >= n && dim_const(g, a->d[i]);
+    }
+    return all;
+}
+
+static const char *pool_call(gen *g, val *a, const char *name)
+{
+    int size = rng_range(&g->r, 1, 3), stride = rng_range(&g->r, 1, 3);
+    int pad = rng_below(&g->r, size / 2 + 1);
+
+    for (int i = 2; i < a->rank; i++) {
+        a->d[i] = dim_of((dim_min(g, a->d[i]) + 2 * pad - size) / stride + 1);
+    }
+    return str(g, "%s(%s, %d, %d, %d)", name, a->text, size, stride, pad);
+}
+
+/* Pooling and interpolation of x[N, C, ..]. */
+static bool op_pool(gen *g)
+{
+    static const char *const mode[] = {"nearest", "linear", "area"};
+    val a = operand(g, W_FLOAT, 3, RANK);
+    int how = rng_below(&g->r, 5), n = rng_range(&g->r, 1, 5);
+
+    if (!all_at_least(g, &a, 3)) {
+        give_back(g, &a);
+        return false;
+    }
+    if (how < 2) {
+        a.text = pool_call(g, &a, how == 0 ? "max_pool" : "avg_pool");
+    } else {
+        for (int i = 2; i < a.rank; i++) {
+            a.d[i] = dim_of(n);
+        }
+        a.text = how == 2   ? str(g, "adaptive_avg_pool(%s, %d)", a.text, n)
+                 : how == 3 ? str(g, "adaptive_max_pool(%s, %d)", a.text, n)
+                            : str(g, "interpolate(%s, %d, mode=\"%s\")",
+                                  a.text, n, mode[rng_below(&g->r, 3)]);
+    }
+    put(g, a);
+    return true;
+}
+
 static bool op_cross_entropy(gen *g)
 {
     val a = operand(g, W_FLOAT, 2, 3), y;
@@ -386,7 +434,7 @@ static bool op_multinomial(gen *g)
 const op_row gen_reduce[] = {
     {op_reduce, 24},  {op_arg, 5},         {op_any, 5},
     {op_spread, 6},   {op_scan, 8},        {op_softmax, 9},
-    {op_layer_norm, 7}, {op_rms_norm, 5}, {op_channel_norm, 9},
+    {op_layer_norm, 7}, {op_rms_norm, 5}, {op_channel_norm, 9}, {op_pool, 14},
     {op_cross_entropy, 7}, {op_dropout, 3},
     {op_bernoulli, 3}, {op_multinomial, 2}, {0},
 };

@@ -5,6 +5,8 @@
  * must have the same bits.  Then each allocation is failed in turn. */
 #include "runtime/op/attention.h"
 #include "runtime/op/loss.h"
+#include "runtime/op/pool.h"
+#include "runtime/op/resize.h"
 #include "tests/unit/runtime/helper.h"
 
 TestSuite(structured_rows, .init = rt_setup, .fini = rt_teardown);
@@ -103,6 +105,51 @@ static bool norm_example(tl_dtype f, example *x)
     default:
         return false;
     }
+}
+
+/* Windows of 3, 2 apart, with padding; 2 axes of f[6, 5] to f[3, 3]. */
+static void pool_attrs(tl_attrs *at)
+{
+    tl_pool_attrs(at, 2);
+    for (int i = 0; i < 2; i++) {
+        tl_pool_dims(at, TL_POOL_SIZE)[i] = tl_dim_num(3);
+        tl_pool_dims(at, TL_POOL_STRIDE)[i] = tl_dim_num(2);
+        tl_pool_dims(at, TL_POOL_PAD)[i] = tl_dim_num(1);
+        tl_pool_dims(at, TL_POOL_IN)[i] = tl_dim_num(i == 0 ? 6 : 5);
+    }
+}
+
+static bool pool_example(tl_dtype f, example *x)
+{
+    x->nin = 1;
+    pool_attrs(&x->at);
+    switch (x->op) {
+    case TL_OP_max_pool:
+    case TL_OP_avg_pool:
+        return true;
+    case TL_OP_max_pool_grad:
+        x->nin = 2;
+        x->in[1] = ints(2, DIMS(3, 3), 30);
+        break;
+    case TL_OP_avg_pool_grad:
+        break;
+    case TL_OP_resize:
+    case TL_OP_resize_grad:
+        tl_attrs_init(&x->at);
+        x->at.i[0] = 2;
+        x->at.i[1] = TL_RESIZE_CUBIC;
+        set_dims(&x->at, 4, DIMS(3, 7, 6, 5));
+        if (x->op == TL_OP_resize) {
+            return true;
+        }
+        break;
+    default:
+        return false;
+    }
+    tl_tensor_unref(x->in[0]);
+    x->in[0] = x->op == TL_OP_resize_grad ? numbers(f, 2, DIMS(3, 7))
+                                          : numbers(f, 2, DIMS(3, 3));
+    return true;
 }
 
 /* Rows with one operand f[6, 5], and those that need little more. */
@@ -283,7 +330,8 @@ static bool make_example(tl_op op, tl_dtype f, example *x)
     if (update      ? update_example(f, x)
         : attention ? attention_example(f, x)
                : simple_example(f, x) || index_example(f, x) ||
-                     loss_example(f, x) || conv_example(f, x)) {
+                     loss_example(f, x) || conv_example(f, x) ||
+                     pool_example(f, x)) {
         return true;
     }
     tl_tensor_unref(x->in[0]);

@@ -35,22 +35,27 @@ def batch(x, w, b):
     return F.batch_norm(x, None, None, w, b, training=True, eps=1e-3)
 
 
-for shape in [(6, 3), (4, 3, 5), (2, 3, 5, 7), (2, 2, 3, 4, 5), (3, 4, 20)]:
-    record("batch", batch, shape, [shape[1:2]] * 2)
-for shape in [(3, 4), (2, 4, 5), (2, 4, 5, 7), (3, 4, 20)]:
-    record("group", lambda x, w, b: F.group_norm(x, 2, w, b, 1e-3), shape, [shape[1:2]] * 2)
-for shape in [(2, 3, 5), (2, 3, 5, 7), (2, 2, 3, 4, 5)]:
-    record("instance", lambda x, w, b: F.instance_norm(x, None, None, w, b, eps=1e-3), shape, [shape[1:2]] * 2)
-for shape in [(4, 5), (2, 3, 300)]:
-    record("layer", lambda x, w, b: F.layer_norm(x, shape[-1:], w, b, 1e-3), shape, [shape[-1:]] * 2)
-for shape in [(4, 5), (2, 3, 300)]:
-    record("rms", lambda x, w, b: F.rms_norm(x, shape[-1:], w, 1e-3), shape, [shape[-1:]] * 2)
+def main():
+    for shape in [(6, 3), (4, 3, 5), (2, 3, 5, 7), (2, 2, 3, 4, 5), (3, 4, 20)]:
+        record("batch", batch, shape, [shape[1:2]] * 2)
+    for shape in [(3, 4), (2, 4, 5), (2, 4, 5, 7), (3, 4, 20)]:
+        record("group", lambda x, w, b: F.group_norm(x, 2, w, b, 1e-3), shape, [shape[1:2]] * 2)
+    for shape in [(2, 3, 5), (2, 3, 5, 7), (2, 2, 3, 4, 5)]:
+        record("instance", lambda x, w, b: F.instance_norm(x, None, None, w, b, eps=1e-3), shape, [shape[1:2]] * 2)
+    for shape in [(4, 5), (2, 3, 300)]:
+        record("layer", lambda x, w, b: F.layer_norm(x, shape[-1:], w, b, 1e-3), shape, [shape[-1:]] * 2)
+    for shape in [(4, 5), (2, 3, 300)]:
+        record("rms", lambda x, w, b: F.rms_norm(x, shape[-1:], w, 1e-3), shape, [shape[-1:]] * 2)
 
-# three batches through the layer, then evaluation
-for momentum in [0.1, 0.3, None]:
-    m = torch.nn.BatchNorm1d(3, momentum=momentum).double()
-    for t in range(3):
-        m(fixed((5, 3), 37 + t, 11))
-    m.eval()
-    y = m(fixed((2, 3), 19, 2))
-    print([f"{v:.8f}" for v in [*m.running_mean.tolist(), *m.running_var.tolist(), *y.flatten().tolist()]], m.num_batches_tracked.item())
+    # three batches through the layer, then evaluation
+    for momentum in [0.1, 0.3, None]:
+        m = torch.nn.BatchNorm1d(3, momentum=momentum).double()
+        for t in range(3):
+            m(fixed((5, 3), 37 + t, 11))
+        m.eval()
+        y = m(fixed((2, 3), 19, 2))
+        print([f"{v:.8f}" for v in [*m.running_mean.tolist(), *m.running_var.tolist(), *y.flatten().tolist()]], m.num_batches_tracked.item())
+
+
+if __name__ == "__main__":
+    main()

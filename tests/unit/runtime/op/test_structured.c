@@ -3,6 +3,8 @@
 #include "runtime/autograd/gradcheck.h"
 #include "runtime/op/decompose.h"
 #include "runtime/op/loss.h"
+#include "runtime/op/pool.h"
+#include "runtime/op/resize.h"
 #include "runtime/op/view.h"
 #include "tests/unit/runtime/helper.h"
 
@@ -306,6 +308,54 @@ Test(structured, sdpa)
     o.at.i[0] = 5;
     CHECK(o, true, RANDOM(1, 3, 2), RANDOM(2, 4, 2), RANDOM(3, 4, 3),
           RANDOM(4, 3, 4));
+}
+
+static void set_windows(one *o, int n, int64_t size, int64_t stride,
+                        int64_t pad, int64_t dilation)
+{
+    tl_pool_attrs(&o->at, n);
+    for (int i = 0; i < n; i++) {
+        tl_pool_dims(&o->at, TL_POOL_SIZE)[i] = tl_dim_num(size);
+        tl_pool_dims(&o->at, TL_POOL_STRIDE)[i] = tl_dim_num(stride);
+        tl_pool_dims(&o->at, TL_POOL_PAD)[i] = tl_dim_num(pad);
+        tl_pool_dims(&o->at, TL_POOL_DILATION)[i] = tl_dim_num(dilation);
+    }
+}
+
+Test(structured, pooling)
+{
+    one o = row(TL_OP_max_pool);
+
+    set_windows(&o, 2, 3, 2, 1, 1);
+    CHECK(o, true, RANDOM(1, 2, 5, 6));
+    set_windows(&o, 3, 2, 1, 0, 2);
+    CHECK(o, true, RANDOM(2, 4, 3, 4));
+    o.op = TL_OP_avg_pool;
+    for (int count = 0; count < 2; count++) {
+        set_windows(&o, 2, 3, 2, 1, 1);
+        o.at.i[1] = 1;
+        o.at.i[2] = count;
+        CHECK(o, true, RANDOM(1, 2, 5, 6));
+    }
+    for (int op = 0; op < 2; op++) {
+        o.op = op ? TL_OP_avg_pool : TL_OP_max_pool;
+        set_windows(&o, 2, 3, 1, 0, 1);
+        o.at.flag = true;
+        CHECK(o, true, RANDOM(1, 5, 7));
+    }
+}
+
+Test(structured, resizing)
+{
+    one o = row(TL_OP_resize);
+
+    for (int form = 0; form < 8; form++) {
+        o.at.i[0] = 2;
+        o.at.i[1] = form / 2;
+        o.at.flag = form % 2 && form > 3;
+        set_dims(&o, 2, DIMS(3, 7));
+        CHECK(o, true, RANDOM(1, 2, 4, 3));
+    }
 }
 
 Test(structured, sorting)
