@@ -391,6 +391,8 @@ static tl_status bind_calls(tl_plan *pl, tl_rt *rt)
                                     .op = s->op,
                                     .kind = s->kind,
                                     .binds = s->binds || s->late,
+                                    .plain = s->kind == TL_PS_KERNEL &&
+                                             !s->binds && !s->late,
                                     .nin = (int32_t)s->nin,
                                     .nout = (int32_t)s->nout};
     }
@@ -410,7 +412,8 @@ tl_status tl_plan_bind(tl_plan *pl, tl_rt *rt)
     TL_GOTO(st, list_headers(&b));
     TL_GOTO(st, bind_steps(&b));
     bind_outputs(pl);
-    st = bind_calls(pl, rt);
+    TL_GOTO(st, bind_calls(pl, rt));
+    st = tl_plan_list_work(pl, rt);
 out:
     tl_free(b.attrs);
     return st;

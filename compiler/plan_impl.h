@@ -6,7 +6,8 @@
  *   plan_order   the order of the steps
  *   plan_memory  what is written in place, when buffers live, addresses
  *   plan_bind    headers, attributes, tile programs
- * and plan_run replays.
+ * and plan_run replays; plan_settle says what a run like the one before need
+ * not do again.
  *
  * A *value* is a tensor as one step or more see it: a layout in a *buffer*.
  * Views share the buffer of what they look at.  Results written in place
@@ -116,6 +117,7 @@ typedef struct tl_pcall {
     uint16_t op;
     uint8_t kind;
     bool binds;
+    bool plain; /* a kernel that binds nothing */
     int32_t nin, nout;
 } tl_pcall;
 
@@ -135,6 +137,13 @@ typedef struct tl_poutput {
     uint32_t target; /* 1 + target, when it is that target's header */
     bool alone;      /* no other output lies there */
 } tl_poutput;
+
+/* What a run has to do beside its steps: numbers of plan->inputs, of
+ * plan->targets and of outputs. */
+typedef struct tl_pwork {
+    uint32_t *inputs, *targets, *outputs;
+    uint32_t ninputs, ntargets, noutputs;
+} tl_pwork;
 
 /* Headers in a slice whose beginning the run knows. */
 typedef struct tl_pslice {
@@ -169,6 +178,8 @@ struct tl_plan {
     tl_pinput *inputs;
     uint32_t ninputs;
     tl_poutput *outputs;
+    tl_pwork all;   /* of any run */
+    tl_pwork loose; /* of a run that keeps what is held (plan_settle.c) */
     tl_pslice *slices; /* by buffer; NULL: there are none */
     tl_tensor **arena_headers;
     uint32_t narena_headers;
@@ -266,6 +277,9 @@ TL_MUST_USE tl_status tl_plan_bind(tl_plan *pl, tl_rt *rt);
 /* In-place writes, lives of buffers and donations for pl->order; the most
  * bytes of the arena live at one time go to pl->lower_bound. */
 TL_MUST_USE tl_status tl_plan_live(tl_plan *pl, tl_rt *rt);
+
+/* Room for the lists of work; pl->all is filled in (plan_settle.c). */
+TL_MUST_USE tl_status tl_plan_list_work(tl_plan *pl, tl_rt *rt);
 
 TL_MUST_USE tl_status tl_plan_no_memory(tl_rt *rt, size_t bytes);
 

@@ -191,7 +191,7 @@ static tl_status run_region(const stepper *x, uint32_t k)
                   .out_scalars = x->r->out_scalars};
 
     memset(x->r->out, 0, x->r->scope[k].nout * sizeof(tl_tensor *));
-    return tl_plan_run(x->r->plan[k], x->pl->p, x->rt, &run);
+    return tl_plan_run(x->r->plan[k], x->pl->p, x->rt, &run, false);
 }
 
 static tl_status copy_into(tl_rt *rt, tl_tensor *to, tl_tensor *from)

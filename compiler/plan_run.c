@@ -39,10 +39,10 @@ static tl_status bind_arena(tl_plan *pl, tl_rt *rt)
     return TL_OK;
 }
 
-static void bind_inputs(tl_plan *pl, const tl_run *run)
+static void bind_inputs(tl_plan *pl, const tl_run *run, const tl_pwork *w)
 {
-    for (uint32_t i = 0; i < pl->ninputs; i++) {
-        tl_pinput *in = &pl->inputs[i];
+    for (uint32_t i = 0; i < w->ninputs; i++) {
+        tl_pinput *in = &pl->inputs[w->inputs[i]];
         const tl_tensor *t = run->tensors[in->index];
 
         if (in->storage == t->storage && in->offset == t->offset) {
@@ -98,20 +98,23 @@ static tl_status open_target(tl_plan *pl, tl_ptarget *t, tl_rt *rt,
     return TL_OK;
 }
 
-static tl_status open_targets(tl_plan *pl, tl_rt *rt, const tl_run *run)
+static tl_status open_targets(tl_plan *pl, tl_rt *rt, const tl_run *run,
+                              const tl_pwork *w)
 {
-    for (uint32_t i = 0; i < pl->ntargets; i++) {
-        TL_TRY(open_target(pl, &pl->targets[i], rt, run));
+    for (uint32_t i = 0; i < w->ntargets; i++) {
+        TL_TRY(open_target(pl, &pl->targets[w->targets[i]], rt, run));
     }
     return TL_OK;
 }
 
-static void close_targets(tl_plan *pl)
+static void close_targets(tl_plan *pl, const tl_pwork *w)
 {
-    for (uint32_t i = 0; i < pl->ntargets; i++) {
-        if (pl->targets[i].t) {
-            tl_tensor_unref(pl->targets[i].t);
-            pl->targets[i].t = NULL;
+    for (uint32_t i = 0; i < w->ntargets; i++) {
+        tl_ptarget *t = &pl->targets[w->targets[i]];
+
+        if (t->t) {
+            tl_tensor_unref(t->t);
+            t->t = NULL;
         }
     }
 }
@@ -159,34 +162,44 @@ static tl_status give_value(tl_plan *pl, uint32_t v, bool keep, tl_rt *rt,
     return view_of(val, base, rt, out);
 }
 
-static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run)
+static tl_status give_output(tl_plan *pl, uint32_t i, tl_rt *rt,
+                             const tl_run *run)
+{
+    const tl_poutput *o = &pl->outputs[i];
+
+    if (o->alone) { /* the target's own reference */
+        run->out_tensors[i] = pl->targets[o->target - 1].t;
+        pl->targets[o->target - 1].t = NULL;
+    } else if (o->target != 0) {
+        run->out_tensors[i] = tl_tensor_ref(pl->targets[o->target - 1].t);
+    } else if (o->value != 0) {
+        return give_value(pl, o->value, false, rt, run,
+                          &run->out_tensors[i]);
+    } else {
+        run->out_scalars[i] = pl->p->env.scalar[pl->out_vals[i]];
+    }
+    return TL_OK;
+}
+
+static tl_status give_outputs(tl_plan *pl, tl_rt *rt, const tl_run *run,
+                              const tl_pwork *w)
 {
     tl_status st = TL_OK;
     uint32_t i;
 
-    for (i = 0; i < pl->nout && st == TL_OK; i++) {
-        const tl_poutput *o = &pl->outputs[i];
-
-        if (o->alone) { /* the target's own reference */
-            run->out_tensors[i] = pl->targets[o->target - 1].t;
-            pl->targets[o->target - 1].t = NULL;
-        } else if (o->target != 0) {
-            run->out_tensors[i] = tl_tensor_ref(pl->targets[o->target - 1].t);
-        } else if (o->value != 0) {
-            st = give_value(pl, o->value, false, rt, run,
-                            &run->out_tensors[i]);
-        } else {
-            run->out_scalars[i] = pl->p->env.scalar[pl->out_vals[i]];
-        }
+    for (i = 0; i < w->noutputs && st == TL_OK; i++) {
+        st = give_output(pl, w->outputs[i], rt, run);
     }
     if (st == TL_OK) {
         return TL_OK;
     }
     i--; /* it has nothing */
     while (i-- > 0) {
-        if (pl->outputs[i].value != 0) {
-            tl_tensor_unref(run->out_tensors[i]);
-            run->out_tensors[i] = NULL;
+        uint32_t k = w->outputs[i];
+
+        if (pl->outputs[k].value != 0) {
+            tl_tensor_unref(run->out_tensors[k]);
+            run->out_tensors[k] = NULL;
         }
     }
     return st;
@@ -391,34 +404,47 @@ static tl_status fail_step(tl_plan *pl, const tl_pstep *s, tl_rt *rt,
     return st;
 }
 
+/* A step that is more than a kernel with attributes that do not change. */
+static tl_status run_step(tl_plan *pl, const tl_pcall *c, tl_rt *rt,
+                          const tl_run *run)
+{
+    const tl_pstep *s = &pl->steps.items[c->step];
+
+    if (c->binds) {
+        TL_TRY(set_attrs(pl, s, rt));
+    }
+    return c->kind == TL_PS_KERNEL
+               ? c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
+                           c->nout, c->at)
+               : run_other(pl, s, rt, run);
+}
+
 static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
-    volatile sig_atomic_t *interrupted = rt->interrupted;
-    const tl_graph *g = pl->p->g;
+    static const volatile sig_atomic_t never = 0;
+    const volatile sig_atomic_t *interrupted =
+        rt->interrupted ? rt->interrupted : &never;
     size_t warnings = rt->diag->nwarnings;
     const tl_pcall *end = pl->calls + pl->norder;
 
     for (const tl_pcall *c = pl->calls; c < end; c++) {
-        const tl_pstep *s = &pl->steps.items[c->step];
-        tl_status st = TL_OK;
+        tl_status st;
 
-        if (interrupted && *interrupted) {
+        if (*interrupted) {
             st = tl_fail(rt->diag, TL_E0608, "interrupted");
-            return fail_step(pl, s, rt, st);
+        } else if (c->plain) {
+            st = c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
+                           c->nout, c->at);
+        } else {
+            st = run_step(pl, c, rt, run);
         }
-        if (c->binds) {
-            st = set_attrs(pl, s, rt);
-        }
-        st = st != TL_OK ? st
-             : c->kind == TL_PS_KERNEL
-                 ? c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
-                             c->nout, c->at)
-                 : run_other(pl, s, rt, run);
         if (st != TL_OK) {
-            return fail_step(pl, s, rt, st);
+            return fail_step(pl, &pl->steps.items[c->step], rt, st);
         }
         if (rt->diag->nwarnings != warnings) {
-            tl_diag_at(rt->diag, g->nodes.items[s->node].span);
+            uint32_t n = pl->steps.items[c->step].node;
+
+            tl_diag_at(rt->diag, pl->p->g->nodes.items[n].span);
             warnings = rt->diag->nwarnings;
         }
     }
@@ -426,21 +452,22 @@ static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 }
 
 tl_status tl_plan_run(tl_plan *pl, tl_program *p, tl_rt *rt,
-                      const tl_run *run)
+                      const tl_run *run, bool settled)
 {
+    const tl_pwork *w = settled ? &pl->loose : &pl->all;
     tl_status st;
 
     TL_ASSERT(pl->p == p);
     (void)p;
     TL_TRY(bind_arena(pl, rt));
-    bind_inputs(pl, run);
-    st = open_targets(pl, rt, run);
+    bind_inputs(pl, run, w);
+    st = open_targets(pl, rt, run, w);
     if (st == TL_OK) {
         st = replay(pl, rt, run);
     }
     if (st == TL_OK) {
-        st = give_outputs(pl, rt, run);
+        st = give_outputs(pl, rt, run, w);
     }
-    close_targets(pl);
+    close_targets(pl, w);
     return st;
 }

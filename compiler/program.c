@@ -17,7 +17,8 @@ static tl_status list_inputs(tl_program *p, tl_diag *diag)
 
     p->hosts = tl_calloc(n, sizeof(*p->hosts));
     p->tensors = tl_calloc(n, sizeof(*p->tensors));
-    if (!p->hosts || !p->tensors) {
+    p->loose = tl_calloc(n, sizeof(*p->loose));
+    if (!p->hosts || !p->tensors || !p->loose) {
         return tl_fail_memory(diag, "inputs of a graph", n * sizeof(uint32_t));
     }
     for (uint32_t i = 0; i < p->g->inputs.len; i++) {
@@ -123,6 +124,7 @@ void tl_program_free(tl_program *p)
     tl_free(p->consts);
     tl_free(p->hosts);
     tl_free(p->tensors);
+    tl_free(p->loose);
     tl_free(p->early);
     tl_free(p->nodes);
     tl_free(p->guards);
@@ -235,16 +237,40 @@ tl_status tl_program_run(tl_program *p, tl_rt *rt, const tl_run *run)
     if (p->running) {
         return tl_fail(rt->diag, TL_E0699, "a program runs inside itself");
     }
+    p->kept = false;
+    p->settled = run->held ? p->settled : NULL;
     TL_TRY(prepare(p, rt, run, &plan));
+    p->settled = plan == p->settled ? plan : NULL;
     p->running = true;
     if (plan) {
-        st = tl_plan_run(plan, p, rt, run);
+        st = tl_plan_run(plan, p, rt, run, p->settled != NULL);
+        p->kept = p->settled != NULL && st == TL_OK;
     } else {
         p->walk.rt = rt;
         st = tl_walk_run(&p->walk, run);
     }
     p->running = false;
     return st;
+}
+
+bool tl_program_settle(tl_program *p, const tl_run *run)
+{
+    p->settled = p->nplans > 0 && tl_plan_settle(p->plans[0], run)
+                     ? p->plans[0]
+                     : NULL;
+    p->nloose = 0;
+    for (uint32_t i = 0; i < p->ntensors; i++) {
+        if (!run->held[p->tensors[i]]) {
+            p->loose[p->nloose++] = p->tensors[i];
+        }
+    }
+    return p->settled != NULL;
+}
+
+const uint32_t *tl_program_given(const tl_program *p, uint32_t *n)
+{
+    *n = 0;
+    return p->kept ? tl_plan_given(p->settled, n) : NULL;
 }
 
 tl_status tl_program_zeros(tl_program *p, tl_rt *rt, const tl_run *run)

@@ -53,6 +53,10 @@ typedef struct tl_run {
     tl_tensor *const *tensors;
     const tl_gscalar *scalars;
     const uint8_t *donate; /* by input; NULL: nothing is */
+    const uint8_t *held;   /* by input, tensors only: it is what it was when
+                              tl_program_settle was called, and again nobody
+                              else sees those that are given away; NULL:
+                              nothing is known */
     tl_effect_fn *effect;
     void *arg;
     /* By output number; new references (an output that took the storage of a
@@ -65,6 +69,16 @@ typedef struct tl_run {
  * After a failure no output is set. */
 TL_MUST_USE tl_status tl_program_run(tl_program *p, tl_rt *rt,
                                      const tl_run *run);
+
+/* After a run that has succeeded: its inputs marked in run->held, row-major
+ * all of them, are where they will be in the next runs with `held` set.  True:
+ * such runs do less, and may keep outputs that took a held input's storage:
+ * they write them, and set none of them.  A run without `held` ends this. */
+bool tl_program_settle(tl_program *p, const tl_run *run);
+
+/* The numbers of the outputs that the last run has set, *n of them; NULL: all
+ * were, if it has succeeded. */
+const uint32_t *tl_program_given(const tl_program *p, uint32_t *n);
 
 /* Do the guards hold?  Nothing is reported. */
 bool tl_program_fits(tl_program *p, const tl_run *run);

@@ -46,6 +46,10 @@ struct tl_program {
     size_t key_len, key_cap; /* words */
     tl_plan *plans[TL_PROGRAM_PLANS]; /* the one used last first */
     uint32_t nplans;
+    tl_plan *settled;   /* one of them, or NULL (tl_program_settle) */
+    bool kept;          /* the last run has kept outputs */
+    uint32_t *loose;    /* numbers of tensor inputs that are not held */
+    uint32_t nloose;
 };
 
 /* Find out what is early (program_early.c). */

@@ -39,10 +39,13 @@ static tl_status key_room(tl_program *p, size_t words, tl_diag *diag)
 
 static bool all_row_major(const tl_program *p, const tl_run *run)
 {
+    bool settled = run->held && p->settled;
+    const uint32_t *input = settled ? p->loose : p->tensors;
+    uint32_t n = settled ? p->nloose : p->ntensors;
     uint32_t flags = TL_TENSOR_CONTIGUOUS;
 
-    for (uint32_t i = 0; i < p->ntensors; i++) {
-        flags &= run->tensors[p->tensors[i]]->flags;
+    for (uint32_t i = 0; i < n; i++) {
+        flags &= run->tensors[input[i]]->flags;
     }
     return flags != 0;
 }
@@ -128,7 +131,10 @@ static tl_status keep_plan(tl_program *p, tl_plan *pl, uint64_t hash,
     pl->key_len = p->key_len;
     pl->hash = hash;
     if (p->nplans == TL_PROGRAM_PLANS) {
-        tl_plan_free(p->plans[--p->nplans]);
+        tl_plan *last = p->plans[--p->nplans];
+
+        p->settled = last == p->settled ? NULL : p->settled;
+        tl_plan_free(last);
     }
     p->plans[p->nplans++] = pl;
     bring_forward(p, p->nplans - 1);
@@ -166,6 +172,7 @@ tl_status tl_program_find_plan(tl_program *p, tl_rt *rt, const tl_run *run,
 
 void tl_program_drop_plans(tl_program *p)
 {
+    p->settled = NULL;
     while (p->nplans > 0) {
         tl_plan_free(p->plans[--p->nplans]);
     }

@@ -357,6 +357,7 @@ void tl_entry_unref(tl_entry *e)
     tl_free(e->donate);
     tl_free(e->results);
     tl_free(e->result_scalars);
+    tl_holds_fini(&e->holds);
     tl_free(e);
 }
 

@@ -20,7 +20,31 @@ typedef struct tl_ecell {
     tl_value next;    /* while a run takes effect: what will be stored */
     size_t leaf;      /* its first one in `leaves` */
     size_t nleaves;
+    bool held;        /* compiled_hold.c */
+    size_t plain;     /* its tensors that are inputs as they are */
 } tl_ecell;
+
+/* A tensor of a held cell. */
+typedef struct tl_hold {
+    const uint64_t *version; /* of its cell: every store makes another */
+    uint64_t seen;
+    tl_tensor *tensor;
+    tl_storage *storage;
+} tl_hold;
+
+/* What is held from one call to the next (compiled_hold.c). */
+typedef struct tl_holds {
+    bool on;       /* it may be tried */
+    bool never;    /* not worth it, or its plan cannot */
+    bool now;      /* all is as it was: of the call that has matched last */
+    tl_hold *items; /* those that are written first */
+    size_t len, nwritten;
+    uint32_t *trees; /* held cells with trees */
+    size_t ntrees;
+    uint8_t *inputs; /* by input: is it held? */
+    uint32_t *loose_inputs, *loose_cells; /* all others */
+    size_t nloose_inputs, nloose_cells;
+} tl_holds;
 
 /* The gradient of an entry: a program that computes the function anew and
  * backwards.  Its first inputs are those of the entry. */
@@ -69,6 +93,7 @@ typedef struct tl_entry {
     tl_tensor **results; /* by output; owned */
     tl_gscalar *result_scalars;
     size_t nresults;
+    tl_holds holds;
     bool running;        /* a call inside the call is interpreted */
     char *cause;         /* why it was made; owned */
     size_t number;       /* of the function's programs, from 1 */
@@ -189,6 +214,19 @@ void tl_entry_cause(tl_eval *ev, tl_entry *e, const tl_ccall *call,
 /* The number that a guard wants: what it compares a number with, else what it
  * expects.  EMPTY of a guard that a pass has settled. */
 tl_value tl_guard_value(const tl_graph *g, const tl_gguard *guard);
+
+/* ---- holding (compiled_hold.c) ------------------------------------------ */
+
+/* Is everything that is held as it was?  The roots match. */
+bool tl_entry_holds(const tl_entry *e);
+
+/* After a run, its results still there, that has taken effect: what can be
+ * held from now on? */
+void tl_entry_hold(tl_entry *e, tl_run *run);
+void tl_holds_fini(tl_holds *h);
+
+/* A tree whose tensors the program has updated in place is what it was. */
+bool tl_tree_is_unchanged(const tl_entry *e, tl_value pattern, tl_value now);
 
 /* ---- runs (compiled_run.c) ---------------------------------------------- */
 

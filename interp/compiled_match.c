@@ -89,10 +89,24 @@ static bool match_cell(tl_eval *ev, tl_entry *e, tl_ecell *c)
     return true;
 }
 
+static bool match_cells(tl_eval *ev, tl_entry *e)
+{
+    tl_holds *h = &e->holds;
+
+    h->now = h->on && tl_entry_holds(e);
+    for (size_t i = 0; i < (h->now ? h->nloose_cells : e->ncells); i++) {
+        if (!match_cell(ev, e, &e->cells[h->now ? h->loose_cells[i] : i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call)
 {
     size_t n = 0;
 
+    e->holds.now = false;
     if (!same_call(e, call->args) || !same_state(ev, e)) {
         return false;
     }
@@ -110,12 +124,7 @@ bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call)
             return false;
         }
     }
-    for (size_t i = 0; i < e->ncells; i++) {
-        if (!match_cell(ev, e, &e->cells[i])) {
-            return false;
-        }
-    }
-    return true;
+    return match_cells(ev, e);
 }
 
 /* ---- why not ------------------------------------------------------------ */

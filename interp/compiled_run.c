@@ -16,55 +16,84 @@ static bool may_donate(const tl_ecell *c)
     return c->written && (v.tag != TL_V_TREE || tl_unshared(v));
 }
 
-tl_status tl_entry_gather(tl_eval *ev, tl_entry *e)
+static tl_status gather_input(tl_eval *ev, tl_entry *e, size_t i)
 {
-    for (size_t i = 0; i < e->inputs.len; i++) {
-        const tl_input *in = &e->inputs.items[i];
-        const tl_leaf_value *leaf = NULL;
-        tl_tensor *t = NULL;
+    const tl_input *in = &e->inputs.items[i];
+    const tl_leaf_value *leaf = NULL;
+    tl_tensor *t = NULL;
 
-        switch (in->kind) {
-        case TL_IN_UPSTREAM: /* of gradients only */
-            continue;
-        case TL_IN_SEED:
-            e->scalars[i].i = (int64_t)ev->rt->seed;
-            continue;
-        case TL_IN_DRAWS:
-            e->scalars[i].i = (int64_t)ev->rt->draws;
-            continue;
-        case TL_IN_PIN:
-            t = e->pins[in->index].tensor;
-            break;
-        case TL_IN_LEAF:
-            leaf = &e->leaves[in->index];
-            break;
-        case TL_IN_CELL:
-            leaf = &e->leaves[e->cells[in->index].leaf + in->leaf];
-            e->donate[i] = may_donate(&e->cells[in->index]);
-            break;
-        }
-        if (leaf != NULL) {
-            t = leaf->tensor;
-            e->scalars[i] = leaf->scalar;
-        }
-        e->tensors[i] = t;
-        if (in->layout != 0) {
-            TL_TRY(tl_layout_base(ev->rt, t, in->layout, &e->owned[i]));
-            e->tensors[i] = e->owned[i];
-        }
+    switch (in->kind) {
+    case TL_IN_UPSTREAM: /* of gradients only */
+        return TL_OK;
+    case TL_IN_SEED:
+        e->scalars[i].i = (int64_t)ev->rt->seed;
+        return TL_OK;
+    case TL_IN_DRAWS:
+        e->scalars[i].i = (int64_t)ev->rt->draws;
+        return TL_OK;
+    case TL_IN_PIN:
+        t = e->pins[in->index].tensor;
+        break;
+    case TL_IN_LEAF:
+        leaf = &e->leaves[in->index];
+        break;
+    case TL_IN_CELL:
+        leaf = &e->leaves[e->cells[in->index].leaf + in->leaf];
+        e->donate[i] = may_donate(&e->cells[in->index]);
+        break;
+    }
+    if (leaf != NULL) {
+        t = leaf->tensor;
+        e->scalars[i] = leaf->scalar;
+    }
+    e->tensors[i] = t;
+    if (in->layout != 0) {
+        TL_TRY(tl_layout_base(ev->rt, t, in->layout, &e->owned[i]));
+        e->tensors[i] = e->owned[i];
     }
     return TL_OK;
 }
 
+tl_status tl_entry_gather(tl_eval *ev, tl_entry *e)
+{
+    const tl_holds *h = &e->holds;
+
+    if (h->now) {
+        for (size_t i = 0; i < h->nloose_inputs; i++) {
+            TL_TRY(gather_input(ev, e, h->loose_inputs[i]));
+        }
+        return TL_OK;
+    }
+    for (size_t i = 0; i < e->inputs.len; i++) {
+        TL_TRY(gather_input(ev, e, i));
+    }
+    return TL_OK;
+}
+
+/* Release result `i`. */
+static void drop_result(tl_entry *e, size_t i)
+{
+    if (e->results[i] != NULL) {
+        tl_tensor_unref(e->results[i]);
+        e->results[i] = NULL;
+    }
+}
+
 void tl_entry_release(tl_entry *e)
 {
-    for (size_t i = 0; i < e->inputs.len; i++) {
+    const tl_holds *h = &e->holds;
+    size_t n = h->now ? h->nloose_inputs : e->inputs.len;
+    uint32_t ngiven;
+    const uint32_t *given = tl_program_given(e->program, &ngiven);
+
+    for (size_t k = 0; k < n; k++) {
+        size_t i = h->now ? h->loose_inputs[k] : k;
+
         tl_tensor_unref(e->owned[i]);
         e->owned[i] = NULL;
     }
-    for (size_t i = 0; i < e->nresults; i++) {
-        tl_tensor_unref(e->results[i]);
-        e->results[i] = NULL;
+    for (size_t k = 0; k < (given != NULL ? ngiven : e->nresults); k++) {
+        drop_result(e, given != NULL ? given[k] : k);
     }
 }
 
@@ -83,8 +112,7 @@ static tl_status result_of(void *arg, tl_value node, tl_value *out)
     return TL_OK;
 }
 
-/* A tree whose tensors the program has updated in place is what it was. */
-static bool is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
+bool tl_tree_is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
 {
     if (now.tag != TL_V_TREE || pattern.tag != TL_V_TREE ||
         now.tree->shape != pattern.tree->shape ||
@@ -112,7 +140,7 @@ static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
         now.tensor == e->results[c->pattern.node->id - 1]) {
         return TL_OK;
     }
-    return is_unchanged(e, c->pattern, now)
+    return tl_tree_is_unchanged(e, c->pattern, now)
                ? TL_OK
                : tl_lift_back(ev, c->pattern, result_of, e, &c->next);
 }
@@ -136,6 +164,7 @@ tl_run tl_entry_inputs(tl_entry *e, tl_effect_arg *arg)
 {
     return (tl_run){.tensors = e->tensors, .scalars = e->scalars,
                     .donate = e->taped ? NULL : e->donate,
+                    .held = e->holds.now ? e->holds.inputs : NULL,
                     .effect = tl_entry_effect, .arg = arg,
                     .out_tensors = e->results,
                     .out_scalars = e->result_scalars};
@@ -156,21 +185,33 @@ bool tl_entry_fits(tl_eval *ev, tl_entry *e)
     return true;
 }
 
+/* The k-th cell that a run may have changed.  If it has kept outputs, none of
+ * a held cell is there. */
+static tl_ecell *changed_cell(tl_entry *e, size_t k, bool kept)
+{
+    return &e->cells[kept ? e->holds.loose_cells[k] : k];
+}
+
 /* What a run has computed takes effect: all new values are made before the
  * first cell is written. */
 static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
 {
+    uint32_t ngiven;
+    bool kept = tl_program_given(e->program, &ngiven) != NULL;
+    size_t n = kept ? e->holds.nloose_cells : e->ncells;
     tl_value result = tl_empty();
     tl_status st = tl_lift_back(ev, e->result, result_of, e, &result);
 
-    for (size_t i = 0; i < e->ncells && st == TL_OK; i++) {
-        if (e->cells[i].written) {
-            st = new_value(ev, e, &e->cells[i]);
+    for (size_t k = 0; k < n && st == TL_OK; k++) {
+        tl_ecell *c = changed_cell(e, k, kept);
+
+        if (c->written) {
+            st = new_value(ev, e, c);
         }
     }
     if (st != TL_OK) {
-        for (size_t i = 0; i < e->ncells; i++) {
-            tl_drop(&e->cells[i].next);
+        for (size_t k = 0; k < n; k++) {
+            tl_drop(&changed_cell(e, k, kept)->next);
         }
         tl_unref(result);
         return st;
@@ -178,8 +219,8 @@ static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
     ev->rt->draws = e->draws_out > 0
                         ? (uint64_t)e->result_scalars[e->draws_out - 1].i
                         : ev->rt->draws + e->draws;
-    for (size_t i = 0; i < e->ncells; i++) {
-        tl_status stored = store_cell(ev, &e->cells[i]);
+    for (size_t k = 0; k < n; k++) {
+        tl_status stored = store_cell(ev, changed_cell(e, k, kept));
 
         st = st == TL_OK ? stored : st;
     }
@@ -220,6 +261,11 @@ tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
         *ran = st == TL_OK;
         if (st == TL_OK) {
             st = commit(ev, e, out);
+        }
+        if (st != TL_OK) {
+            e->holds.on = false;
+        } else {
+            tl_entry_hold(e, &run);
         }
     }
     tl_buf_fini(&e->printed);
