@@ -11,17 +11,6 @@ tl_status tl_arg_tensor(tl_eval *ev, tl_value *args, int i, tl_value *out)
     return tl_eval_as_tensor_take(ev, tl_arg_take(args, i), out);
 }
 
-tl_status tl_bi_op1(tl_eval *ev, const tl_builtin *self, tl_value *args,
-                    tl_value *out)
-{
-    tl_value x = tl_empty();
-    tl_attrs at;
-
-    TL_TRY(tl_arg_tensor(ev, args, 0, &x));
-    tl_attrs_init(&at);
-    return tl_eval_op(ev, self->op, &x, 1, &at, out);
-}
-
 tl_status tl_bi_op2(tl_eval *ev, const tl_builtin *self, tl_value *args,
                     tl_value *out)
 {

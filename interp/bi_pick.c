@@ -89,6 +89,79 @@ tl_status tl_bi_topk(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return tl_seq_new_take(out, TL_V_TUPLE, res, 2, ev->diag);
 }
 
+/* Axis `axis` of `v` (eaten) to the front, or the first one back to it. */
+static tl_status move_axis(tl_eval *ev, tl_value v, int axis, bool back,
+                           tl_value *out)
+{
+    int rank = tl_value_rank(v);
+    tl_attrs at;
+
+    if (axis == 0) {
+        *out = v;
+        return TL_OK;
+    }
+    tl_attrs_init(&at);
+    at.ndims = (uint16_t)rank;
+    for (int i = 0; i < rank; i++) {
+        int turned = (i + (back ? 1 : axis)) % (axis + 1);
+
+        at.dims[i] = tl_dim_num(i <= axis ? turned : i);
+    }
+    return tl_eval_op(ev, TL_OP_permute, &v, 1, &at, out);
+}
+
+/* unique of elements; with an axis, of the parts along it. */
+static tl_status distinct(tl_eval *ev, tl_value x, tl_value axis,
+                          tl_value *res)
+{
+    tl_status st = TL_OK;
+    tl_attrs at;
+    int a = 0;
+
+    tl_attrs_init(&at);
+    at.flag = axis.tag == TL_V_INT;
+    if (at.flag) {
+        st = tl_arg_axis(ev, axis, x, &a);
+        if (st != TL_OK) {
+            tl_unref(x);
+            return st;
+        }
+        TL_TRY(move_axis(ev, x, a, false, &x));
+    }
+    TL_TRY(tl_eval_op(ev, TL_OP_unique, &x, 1, &at, res));
+    tl_value values = res[0];
+
+    res[0] = tl_empty();
+    st = move_axis(ev, values, a, true, &res[0]);
+    if (st != TL_OK) {
+        tl_unref_all(res, 3);
+    }
+    return st;
+}
+
+tl_status tl_bi_unique(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                       tl_value *out)
+{
+    tl_value res[3] = {tl_empty(), tl_empty(), tl_empty()};
+    bool wanted[3] = {true, args[1].b, args[2].b};
+    size_t n = 0;
+
+    (void)self;
+    TL_TRY(distinct(ev, tl_arg_take(args, 0), args[3], res));
+    for (int i = 0; i < 3; i++) {
+        if (wanted[i]) {
+            res[n++] = res[i];
+        } else {
+            tl_unref(res[i]);
+        }
+    }
+    if (n == 1) {
+        *out = res[0];
+        return TL_OK;
+    }
+    return tl_seq_new_take(out, TL_V_TUPLE, res, n, ev->diag);
+}
+
 tl_status tl_bi_embedding(tl_eval *ev, const tl_builtin *self,
                           tl_value *args, tl_value *out)
 {

@@ -201,48 +201,143 @@ tl_status tl_cpu_topk(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
 
 /* ---- unique ------------------------------------------------------------ */
 
+/* Lines of `m` keys each. */
+typedef struct table {
+    const uint64_t *key;
+    int64_t n, m;
+} table;
+
+/* Order the lines, stably, by their last key first; `items` has room for 2 n.
+ * What is returned lies in it. */
+static item *sort_table(const table *t, item *items)
+{
+    item *spare = items + t->n;
+
+    for (int64_t i = 0; i < t->n; i++) {
+        items[i] = (item){0, i};
+    }
+    for (int64_t j = t->m - 1; j >= 0 && t->n > 0; j--) {
+        for (int64_t i = 0; i < t->n; i++) {
+            items[i].key = t->key[items[i].place * t->m + j];
+        }
+        item *sorted = sort_items(items, spare, t->n);
+
+        spare = sorted == items ? spare : items;
+        items = sorted;
+    }
+    return items;
+}
+
+/* From the lines in order: the first of each that differs, in items[0 ..);
+ * for each line which it is (where[]), for each how many (many[]).  Returns
+ * how many differ. */
+static int64_t tell_apart(const table *t, item *items, int64_t *where,
+                          int64_t *many)
+{
+    size_t width = (size_t)t->m * sizeof(*t->key);
+    int64_t distinct = 0;
+
+    for (int64_t i = 0; i < t->n; i++) {
+        item x = items[i];
+
+        if (distinct == 0 ||
+            (t->m > 0 &&
+             memcmp(t->key + x.place * t->m,
+                    t->key + items[distinct - 1].place * t->m, width) != 0)) {
+            items[distinct] = x;
+            many[distinct++] = 0;
+        }
+        where[x.place] = distinct - 1;
+        many[distinct - 1]++;
+    }
+    return distinct;
+}
+
+typedef struct found {
+    const item *first; /* a line of each */
+    const int64_t *many;
+    int64_t distinct;
+    const char *data; /* lines of `width` bytes */
+    size_t width;
+} found;
+
+static tl_status put_unique(tl_kernel_ctx *k, const tl_tensor *x,
+                            tl_tensor *const *out, const found *f)
+{
+    int64_t size[TL_MAX_RANK];
+
+    for (int i = 0; i < out[0]->rank; i++) {
+        size[i] = i == 0 ? f->distinct : x->size[i];
+    }
+    TL_TRY(tl_tensor_realize(out[0], k->pool, size, k->diag));
+    TL_TRY(tl_tensor_realize(out[2], k->pool, &f->distinct, k->diag));
+    if (f->distinct > 0) {
+        memcpy(tl_tensor_data(out[2]), f->many,
+               (size_t)f->distinct * sizeof(*f->many));
+    }
+    for (int64_t i = 0; i < f->distinct && f->width > 0; i++) {
+        memcpy((char *)tl_tensor_data(out[0]) + (size_t)i * f->width,
+               f->data + (size_t)f->first[i].place * f->width, f->width);
+    }
+    return TL_OK;
+}
+
+/* The elements as one row-major piece, and their keys. */
+static void lay_out(tl_kernel_ctx *k, const tl_tensor *x, char *data,
+                    uint64_t *key)
+{
+    tl_layout l;
+
+    tl_layout_row_major(&l, x->rank, x->size);
+    tl_cpu_copy_elements(k, (int)tl_dtype_size(x->dtype), x->rank, x->size,
+                         data, l.stride, tl_tensor_data(x), x->stride);
+    for (int64_t i = 0; i < x->numel; i++) {
+        key[i] = key_of(data, x->dtype, i);
+    }
+}
+
 tl_status tl_cpu_unique(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                         int nin, tl_tensor *const *out, int nout,
                         const tl_attrs *at)
 {
-    tl_tensor flat = *in[0]; // the elements as one row-major line
-    size_t width = tl_dtype_size(flat.dtype);
-    tl_storage *copy = NULL, *scratch = NULL;
+    const tl_tensor *x = in[0];
+    size_t width = tl_dtype_size(x->dtype);
+    tl_storage *copy = NULL, *keys = NULL, *scratch = NULL, *counts = NULL;
+    table t = {NULL, x->numel, 1};
     item *items;
-    tl_layout l;
-    int64_t n = flat.numel, distinct = 0;
-    char *data = NULL;
+    found f;
     tl_status st;
 
     (void)op;
     (void)nin;
     (void)nout;
-    (void)at;
-    TL_GOTO(st, tl_cpu_scratch(k, n, width, &copy));
-    TL_GOTO(st, tl_cpu_scratch(k, 2 * n, sizeof(item), &scratch));
-    items = tl_storage_data(scratch);
-    if (n > 0) {
-        data = tl_storage_data(copy);
-        tl_layout_row_major(&l, flat.rank, flat.size);
-        tl_cpu_copy_elements(k, (int)width, flat.rank, flat.size, data,
-                             l.stride, tl_tensor_data(in[0]), flat.stride);
-        for (int64_t i = 0; i < n; i++) {
-            items[i] = (item){key_of(data, flat.dtype, i), i};
-        }
-        items = sort_items(items, items + n, n);
-    }
-    for (int64_t i = 0; i < n; i++) { // keep the first of each
-        if (i == 0 || items[i].key != items[distinct - 1].key) {
-            items[distinct++] = items[i];
+    if (at->flag) {
+        t.n = x->size[0];
+        t.m = 1;
+        for (int i = 1; i < x->rank; i++) {
+            t.m *= x->size[i];
         }
     }
-    TL_GOTO(st, tl_tensor_realize(out[0], k->pool, &distinct, k->diag));
-    for (int64_t i = 0; i < distinct; i++) {
-        memcpy((char *)tl_tensor_data(out[0]) + (size_t)i * width,
-               data + (size_t)items[i].place * width, width);
+    TL_GOTO(st, tl_cpu_scratch(k, x->numel, width, &copy));
+    TL_GOTO(st, tl_cpu_scratch(k, x->numel, sizeof(*t.key), &keys));
+    TL_GOTO(st, tl_cpu_scratch(k, 2 * t.n, sizeof(item), &scratch));
+    TL_GOTO(st, tl_cpu_scratch(k, t.n, sizeof(int64_t), &counts));
+    t.key = tl_storage_data(keys);
+    if (x->numel > 0) {
+        lay_out(k, x, tl_storage_data(copy), tl_storage_data(keys));
     }
+    items = sort_table(&t, tl_storage_data(scratch));
+    f = (found){.first = items,
+                .many = tl_storage_data(counts),
+                .data = tl_storage_data(copy),
+                .width = width * (size_t)t.m};
+    f.distinct = tell_apart(&t, items, tl_tensor_data(out[1]),
+                            tl_storage_data(counts));
+    st = put_unique(k, x, out, &f);
 out:
     tl_storage_unref(copy);
+    tl_storage_unref(keys);
     tl_storage_unref(scratch);
+    tl_storage_unref(counts);
     return st;
 }

@@ -3,7 +3,9 @@
  *   sort    values and indices (i64), stable; attrs.flag: descending
  *   topk    the dims[0] largest (attrs.flag: smallest), largest first, and
  *           their indices; of equals the first ones
- *   unique  the distinct elements, ascending
+ *   unique  the distinct elements, ascending; for each element of x its place
+ *           among them; how often each occurs.  With `flag` parts along axis 0
+ *           are compared, from their first element on
  *
  * nan counts as larger than every number. */
 #include "runtime/op/emit.h"
@@ -69,10 +71,22 @@ tl_status tl_infer_unique(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
 {
     tl_ttype res = {in->dtype, {.rank = 1}};
 
-    (void)op;
+    tl_ttype where = {TL_i64, in->shape};
+    tl_ttype many;
+
     (void)nin;
-    (void)at;
     TL_TRY(tl_infer_by_data(cx, "unique", &res.shape.dim[0]));
-    *out = res;
+    many = (tl_ttype){TL_i64, res.shape};
+    if (at->flag) {
+        TL_TRY(check_axis(cx, op, in, 0));
+        res.shape.rank = in->shape.rank;
+        where.shape.rank = 1;
+        for (int i = 1; i < in->shape.rank; i++) {
+            res.shape.dim[i] = in->shape.dim[i];
+        }
+    }
+    out[0] = res;
+    out[1] = where;
+    out[2] = many;
     return TL_OK;
 }
