@@ -1,9 +1,10 @@
 /* diag.c - the sink: making items and adding to the newest.
  *
  * Everything of an item lives in the sink's arena.  When that is out of
- * memory the item is `spare`, whose message lies in `spare_text`; the spare
- * always holds the newest such failure.  An addition that finds no memory is
- * dropped. */
+ * memory the item is one of a few spares, with a message of limited length:
+ * cleaning up after a failure may fail too, and its report is popped again,
+ * which must leave the first.  The last spare always holds the newest of more
+ * than there are.  An addition that finds no memory is dropped. */
 #include "runtime/base/diag.h"
 
 #include <stdarg.h>
@@ -102,15 +103,31 @@ static void unlink_item(tl_diag *diag, const tl_diag_item *item)
     }
 }
 
-/* The fixed item, with as much of the message as its text holds. */
+static bool is_linked(const tl_diag *diag, const tl_diag_item *item)
+{
+    const tl_diag_item *p = diag->first;
+
+    while (p != NULL && p != item) {
+        p = p->next;
+    }
+    return p != NULL;
+}
+
+/* A fixed item, with as much of the message as its text holds. */
 static tl_diag_item *spare_item(tl_diag *diag, const char *fmt, va_list ap)
 {
-    unlink_item(diag, &diag->spare);
-    diag->spare = (tl_diag_item){.message = diag->spare_text};
-    if (vsnprintf(diag->spare_text, sizeof(diag->spare_text), fmt, ap) < 0) {
-        diag->spare_text[0] = '\0';
+    size_t n = sizeof(diag->spares) / sizeof(diag->spares[0]), i = 0;
+
+    while (i + 1 < n && is_linked(diag, &diag->spares[i].item)) {
+        i++;
     }
-    return &diag->spare;
+    unlink_item(diag, &diag->spares[i].item);
+    diag->spares[i].item = (tl_diag_item){.message = diag->spares[i].text};
+    if (vsnprintf(diag->spares[i].text, sizeof(diag->spares[i].text), fmt,
+                  ap) < 0) {
+        diag->spares[i].text[0] = '\0';
+    }
+    return &diag->spares[i].item;
 }
 
 static tl_diag_item *new_item(tl_diag *diag, const char *fmt, va_list ap)

@@ -113,8 +113,10 @@ typedef struct tl_diag {
     tl_sources *sources; /* borrowed; may be NULL: no carets then */
     tl_diag_item *first, *last;
     size_t nerrors, nwarnings;
-    tl_diag_item spare; /* used when the arena is out of memory */
-    char spare_text[256];
+    struct { /* used when the arena is out of memory */
+        tl_diag_item item;
+        char text[256];
+    } spares[4];
     bool muted; /* speculative work: count, keep nothing */
     struct {    /* warnings given, to give each once a place */
         tl_code code;

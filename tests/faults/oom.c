@@ -50,7 +50,7 @@ static bool run_once(const char *script, const tl_bytes *text, uint64_t n,
                      bool sticky)
 {
     tl_session *s = tl_calloc(1, sizeof(*s));
-    int64_t blocks;
+    int64_t objects = tl_obj_live() + tl_tensor_live(); /* of earlier leaks */
 
     tl_session_init(s);
     s->options.threads = 1;
@@ -72,6 +72,7 @@ static bool run_once(const char *script, const tl_bytes *text, uint64_t n,
         tl_buf text_of;
 
         tl_buf_init(&text_of);
+        tl_buf_printf(&text_of, "status %d: ", (int)st);
         tl_diag_print(&s->diag, TL_DIAG_HUMAN, false, &text_of);
         complain(script, n, tl_buf_str(&text_of));
         tl_buf_fini(&text_of);
@@ -79,14 +80,16 @@ static bool run_once(const char *script, const tl_bytes *text, uint64_t n,
     if (st == TL_OK && !met && n == 1) {
         complain(script, n, "the script does not allocate");
     }
+    if (st == TL_OK && s->diag.nerrors != 0) {
+        complain(script, n, "an error is reported that there was not");
+    }
     tl_diag_clear(&s->diag);
     if (!alive(s)) {
         complain(script, n, "the session is dead");
     }
     tl_session_fini(s);
     tl_free(s);
-    blocks = tl_obj_live() + tl_tensor_live();
-    if (blocks != 0) {
+    if (tl_obj_live() + tl_tensor_live() != objects) {
         complain(script, n, "objects are left");
     }
     return !met;

@@ -185,19 +185,35 @@ Test(diag, out_of_memory_keeps_a_shortened_message)
     cr_expect_eq(diag.last->total_frames, 1);
 }
 
-Test(diag, spare_holds_the_newest_of_several)
+/* A failure while cleaning up after a failure is popped: the first stays. */
+Test(diag, spares_keep_the_first_when_the_second_is_popped)
+{
+    tl_mem_fail_at(1, true);
+    cr_assert_eq(tl_fail_memory(&diag, "first", 10), TL_ERR_MEMORY);
+    cr_assert_eq(tl_fail_memory(&diag, "second", 20), TL_ERR_MEMORY);
+    cr_expect_str_eq(tl_diag_pop(&diag)->message,
+                     "out of memory: second needs 20 bytes");
+    cr_expect_str_eq(diag.last->message,
+                     "out of memory: first needs 10 bytes");
+    cr_expect_eq(diag.first, diag.last);
+    cr_expect_eq(diag.nerrors, 1);
+}
+
+Test(diag, last_spare_holds_the_newest_of_several)
 {
     cr_assert_neq(tl_fail(&diag, TL_E0301, "kept"), TL_OK);
     while (tl_arena_alloc(&diag.arena, 16) && diag.arena.next !=
            diag.arena.end) {
     }
     tl_mem_fail_at(1, true);
-    cr_assert_eq(tl_fail_memory(&diag, "first", 10), TL_ERR_MEMORY);
-    cr_assert_eq(tl_fail_memory(&diag, "second", 20), TL_ERR_MEMORY);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(tl_fail_memory(&diag, "one", (size_t)i), TL_ERR_MEMORY);
+    }
     cr_expect_str_eq(diag.first->message, "kept");
-    cr_expect_eq(diag.first->next, diag.last);
+    cr_expect_str_eq(diag.first->next->message,
+                     "out of memory: one needs 0 bytes");
     cr_expect_str_eq(diag.last->message,
-                     "out of memory: second needs 20 bytes");
+                     "out of memory: one needs 19 bytes");
     cr_expect_eq(diag.last->code, TL_E0607);
     cr_expect_null(diag.last->next);
 }
