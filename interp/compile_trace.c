@@ -293,7 +293,7 @@ static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial)
     size_t at = 0;
 
     TL_TRY(tl_check_stack(ev, ev->rt->span));
-    if (m != NULL && m->serial >= serial) {
+    if (m != NULL && m->serial > serial) {
         return tl_trace_refuse(ev, "it returns a module that it made");
     }
     if (v.tag == TL_V_CELL || v.tag == TL_V_SELECT || v.tag == TL_V_CONTEXT) {
@@ -514,6 +514,7 @@ tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     *done = false;
     tr.earlier = f->entries;
     tr.fn = call->fn;
+    tr.serial = serial;
     tr.made_up = f->made_up;
     if (st == TL_OK) {
         enter(ev, &tr);

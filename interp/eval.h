@@ -108,7 +108,7 @@ struct tl_eval {
     struct tl_compiler *compiler; /* owned; NULL until used */
     bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
     char *stack_limit; /* lowest address that evaluation may reach */
-    uint64_t next_serial; /* of module instances */
+    uint64_t next_serial; /* the last one given, to modules and cells */
     /* stack of slots, in chunks so that frames don't move */
     struct tl_slot_chunk *slots;
     /* imported files by path, and built-in tables */

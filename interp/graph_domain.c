@@ -254,12 +254,16 @@ static void graph_saw_mode(tl_eval *ev, tl_module *module)
     tl_trace *tr = tl_trace_of(ev);
     tl_tmode mode = {module, was_training(ev, module), module->forced};
 
+    if (module->serial > tr->serial) {
+        return; /* made by the trace: it is gone with it */
+    }
     for (size_t i = 0; i < tr->modes.len; i++) {
         if (tr->modes.items[i].module == module) {
             return;
         }
     }
     if (TL_VEC_PUSH(&tr->modes, mode, ev->diag) != TL_OK) {
+        (void)tl_diag_pop(ev->diag);
         tr->gave_up = true; /* the run will be interpreted */
     }
 }
@@ -331,10 +335,13 @@ static tl_status graph_global(tl_eval *ev, tl_namespace *ns, uint32_t index,
         return TL_OK;
     }
     TL_TRY(add_root(ev, TL_ROOT_GLOBAL, ns, index, *slot, out));
-    return tl_map_set(&tr->by_slot, slot,
-                      (void *)(uintptr_t)tr->roots.len)
-               ? TL_OK
-               : tl_fail_memory(ev->diag, "a trace", sizeof(*slot));
+    if (!tl_map_set(&tr->by_slot, slot,
+                    (void *)(uintptr_t)tr->roots.len)) {
+        tl_unref(*out);
+        *out = tl_empty();
+        return tl_fail_memory(ev->diag, "a trace", sizeof(*slot));
+    }
+    return TL_OK;
 }
 
 /* ---- cells -------------------------------------------------------------- */
@@ -348,6 +355,9 @@ static tl_status find_cell(tl_eval *ev, tl_cell *cell, uint32_t *out)
     if (n != 0) {
         *out = (uint32_t)n - 1;
         return TL_OK;
+    }
+    if (cell->serial > tr->serial) { /* each call would have its own */
+        return tl_trace_refuse(ev, "a module is made inside the function");
     }
     *out = (uint32_t)tr->cells.len;
     TL_TRY(TL_VEC_PUSH(&tr->cells, item, ev->diag));
@@ -367,10 +377,6 @@ static tl_status first_read(tl_eval *ev, uint32_t index)
     tl_status st;
 
     TL_TRY(tl_cell_value(ev, cell, &stored));
-    if (stored.tag == TL_V_NODE) { /* of a module made inside the trace */
-        tl_unref(stored);
-        return tl_trace_refuse(ev, "a module is made inside the function");
-    }
     tr->prior = tl_prior_cell(tr->earlier, cell);
     tr->symbols = true;
     st = tl_lift(ev, stored, index, &v);

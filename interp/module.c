@@ -342,6 +342,7 @@ static tl_status make_cell_take(tl_eval *ev, const cell_decl *d, tl_value v,
     tl_status st;
 
     TL_GOTO(st, tl_cell_new(&cell, kind, hold, ev->diag));
+    cell->serial = ++ev->next_serial;
     TL_GOTO(st, tl_str_new(&name, d->target->name->text, d->target->name->len,
                            ev->diag));
     cell->name = name.str;

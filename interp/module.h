@@ -86,6 +86,7 @@ struct tl_cell {
     uint64_t key_seed;
     uint64_t version; /* stores so far: a new value may have an old address */
     int watchers; /* open grad blocks that have it as a target */
+    uint64_t serial; /* distinct for every cell and module of a context */
     tl_str *name; /* path when made, for messages */
 };
 
@@ -95,7 +96,7 @@ struct tl_module {
     int training;  /* open grad blocks that have it, or a holder, as target */
     int8_t forced; /* with mode(...): 0 none, 1 eval, 2 train */
     bool ready;    /* the constructor has returned */
-    uint64_t serial;          /* distinct for every instance of a context */
+    uint64_t serial;          /* as a cell's */
     const tl_module *view_of; /* of a view: the instance, to compare with */
     tl_value fields[]; /* cls->code->module->nfields; EMPTY for methods */
 };

@@ -38,6 +38,7 @@ static tl_status copy_cell(copier *c, const tl_cell *cell, tl_value *out)
 
     TL_TRY(tl_cell_new(&copy, (tl_cell_kind)cell->kind,
                        (tl_cell_hold)cell->hold, c->ev->diag));
+    copy->serial = ++c->ev->next_serial;
     copy->has_type = cell->has_type;
     copy->keyed = cell->keyed;
     copy->dtype = cell->dtype;

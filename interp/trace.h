@@ -143,6 +143,7 @@ typedef struct tl_trace {
                                  takes their address */
     const tl_args *args; /* of the traced call */
     const tl_funcdef *fn; /* that is traced */
+    uint64_t serial; /* modules and cells with a larger one are its own */
     bool is_bound; /* its arguments are */
     size_t bound;  /* guards that this has needed */
     bool made_up; /* sizes may be: see compile_load.c */
