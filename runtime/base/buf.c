@@ -120,8 +120,17 @@ void tl_buf_put_escaped(tl_buf *buf, const char *s, size_t len)
     uint32_t cp;
 
     for (size_t i = 0; i < len;) {
-        size_t n = tl_utf8_decode(s + i, len - i, &cp);
+        size_t n = 0;
 
+        while (i + n < len && s[i + n] >= ' ' && s[i + n] <= '~') {
+            n++;
+        }
+        if (n > 0) { /* plain letters, at once */
+            tl_buf_add(buf, s + i, n);
+            i += n;
+            continue;
+        }
+        n = tl_utf8_decode(s + i, len - i, &cp);
         if (n > 0 && !tl_utf8_is_unsafe(cp)) {
             tl_buf_add(buf, s + i, n);
             i += n;

@@ -29,8 +29,16 @@ size_t tl_page_char(const char *s, size_t len, size_t column, tl_buf *out,
                     size_t *width)
 {
     uint32_t cp;
-    size_t n = tl_utf8_decode(s, len, &cp);
+    size_t n;
 
+    if (*s >= ' ' && *s <= '~') { /* most are, and lines may be long */
+        *width = 1;
+        if (out) {
+            tl_buf_putc(out, *s);
+        }
+        return 1;
+    }
+    n = tl_utf8_decode(s, len, &cp);
     if (*s == '\t') {
         *width = 4 - column % 4;
         if (out) {

@@ -35,7 +35,7 @@
 #include "runtime/base/mem.h"
 
 enum {
-    MOST_THREADS = 256,
+    MOST_THREADS = TL_MOST_THREADS,
     MOST_PARTS = 65535,
     SPIN_MAX_NS = 58000, /* a futex wake-up and a little */
     SPIN_MIN_NS = 2000,

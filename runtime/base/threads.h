@@ -22,6 +22,8 @@ typedef struct tl_threads tl_threads;
  * of a region, so it may index scratch that belongs to the region. */
 typedef void tl_task_fn(void *arg, int64_t task, int worker);
 
+enum { TL_MOST_THREADS = 256 }; /* of one pool */
+
 /* min(affinity, cgroup v2 cpu.max or v1 quota rounded up), at least 1. */
 int tl_threads_available(void);
 
