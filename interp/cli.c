@@ -9,6 +9,7 @@
 #include "interp/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,12 +135,22 @@ static tl_status set_option(tl_session *s, const option_row *o,
         *(const char **)field = text;
         return TL_OK;
     case KIND_TEXT:
+        if (field == &s->options.expr && s->options.expr != NULL) {
+            return tl_fail(&s->diag, TL_E0720, "--expr is given twice: "
+                           "\"%s\" and \"%s\"", s->options.expr, text);
+        }
         *(const char **)field = text;
         return TL_OK;
     default:
-        return parse_count(text, o->kind == KIND_SIZE, field)
-                   ? TL_OK
-                   : bad(s, o, text);
+        if (!parse_count(text, o->kind == KIND_SIZE, field)) {
+            return bad(s, o, text);
+        }
+        if (s->options.threads > TL_MOST_THREADS) {
+            return tl_fail(&s->diag, TL_E0720,
+                           "--threads needs a whole number from 0 to %d, got "
+                           "\"%s\"", TL_MOST_THREADS, text);
+        }
+        return TL_OK;
     }
 }
 
@@ -463,6 +474,23 @@ static tl_status parse_arguments(tl_session *s, int argc, char **argv,
     return check_device(s);
 }
 
+/* What was printed has to have arrived; a pipe that nobody reads any more ends
+ * quietly, with the code that a shell gives for SIGPIPE. */
+static int finish(tl_session *s, int code)
+{
+    tl_session_flush(s);
+    if (s->output_error == EPIPE) {
+        return code == 0 || code == 7 ? 128 + SIGPIPE : code;
+    }
+    if (s->output_error != 0 && code != 7) {
+        tl_session_report(s, tl_fail(&s->diag, TL_E0707,
+                                     "standard output cannot be written: %s",
+                                     strerror(s->output_error)));
+        return code == 0 ? 7 : code;
+    }
+    return code;
+}
+
 int tl_cli_main(int argc, char **argv)
 {
     tl_session *s = tl_calloc(1, sizeof(*s));
@@ -495,10 +523,8 @@ int tl_cli_main(int argc, char **argv)
             code = dispatch(s, argv + first, argc - first);
         }
     }
+    code = finish(s, code);
     tl_session_fini(s);
     tl_free(s);
-    if (fflush(stdout) != 0 && code == 0) {
-        code = errno == EPIPE ? 0 : 7;
-    }
     return code;
 }

@@ -37,6 +37,7 @@ static struct {
     tl_namespace *ns;
     const char **names; /* candidates of the completion that runs */
     size_t n, cap, next;
+    int error; /* errno of the last line that could not be read */
 } state;
 
 /* ---- names to complete ------------------------------------------------- */
@@ -200,7 +201,7 @@ bool tl_line_terminal(void)
     return isatty(STDIN_FILENO) != 0;
 }
 
-static char *read_plain(const char *prompt)
+static char *read_plain(const char *prompt, size_t *len)
 {
     char *line = NULL;
     size_t cap = 0;
@@ -210,29 +211,33 @@ static char *read_plain(const char *prompt)
     ssize_t n = getline(&line, &cap, stdin);
 
     if (n < 0) {
+        state.error = ferror(stdin) ? errno : 0;
         free(line); /* getline's own */
         return NULL;
     }
-    if (n > 0 && line[n - 1] == '\n') {
-        line[n - 1] = '\0';
-    }
+    n -= n > 0 && line[n - 1] == '\n';
+    n -= n > 0 && line[n - 1] == '\r';
+    line[n] = '\0';
+    *len = (size_t)n;
     return line;
 }
 
-char *tl_line_read(const char *prompt, bool *stopped)
+char *tl_line_read(const char *prompt, size_t *len, bool *stopped)
 {
     volatile sig_atomic_t *flag = state.ev->rt->interrupted;
     bool ends_line = false; /* does the editor, after Ctrl-C? */
     char *line;
 
     *stopped = false;
+    *len = 0;
     if (!tl_line_terminal()) {
-        line = read_plain("");
+        line = read_plain("", len);
     } else {
 #ifdef HAVE_EDITOR
         line = readline(prompt);
+        *len = line != NULL ? strlen(line) : 0;
 #else
-        line = read_plain(prompt);
+        line = read_plain(prompt, len);
 #endif
 #ifdef HAVE_READLINE
         ends_line = true;
@@ -244,12 +249,18 @@ char *tl_line_read(const char *prompt, bool *stopped)
         clearerr(stdin);
         if (line == NULL) {
             line = strdup(""); /* freed like getline's own */
+            *len = 0;
         }
         if (!ends_line) {
             fputc('\n', stdout);
         }
     }
     return line;
+}
+
+int tl_line_error(void)
+{
+    return state.error;
 }
 
 void tl_line_free(char *line)

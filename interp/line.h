@@ -12,10 +12,14 @@ void tl_line_init(tl_eval *ev, tl_namespace *ns);
 /* Is somebody typing?  If not, lines are read without prompt and editor. */
 bool tl_line_terminal(void);
 
-/* A line without its newline, for tl_line_free; NULL at the end of input.
- * *stopped is set when Ctrl-C was pressed: the line is to be forgotten. */
-char *tl_line_read(const char *prompt, bool *stopped);
+/* A line of *len bytes without its end, for tl_line_free; NULL at the end of
+ * input, or when it cannot be read.  A zero follows it.  *stopped is
+ * set when Ctrl-C was pressed: the line is to be forgotten. */
+char *tl_line_read(const char *prompt, size_t *len, bool *stopped);
 void tl_line_free(char *line);
+
+/* Why input that is no terminal could not be read: errno; 0: it has ended. */
+int tl_line_error(void);
 
 /* Remember an entry (may hold several lines); repeated ones and those that
  * start with a space are left out. */

@@ -2,6 +2,7 @@
  *
  * Evaluation recurses with the program; its depth is limited by the
  * evaluator, on a stack that is only touched as far as it is used. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,19 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* Descriptors 0 to 2 exist: otherwise the next file that is opened would be
+ * one of them, and what is printed would go into it.  What is put in their
+ * place refuses their use. */
+static void keep_standard_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) {
+            return;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     job j = {.argc = argc, .argv = argv, .exit_code = 70};
@@ -31,6 +45,7 @@ int main(int argc, char **argv)
     pthread_t thread;
     sigset_t all;
 
+    keep_standard_streams();
     if (pthread_attr_init(&attr) != 0 ||
         pthread_attr_setstacksize(&attr, STACK_BYTES) != 0 ||
         pthread_create(&thread, &attr, run, &j) != 0) {

@@ -91,9 +91,9 @@ static state probe(repl *r, const char *text, size_t len)
     return st;
 }
 
-static bool is_blank(const char *line)
+static bool is_blank(const char *line, size_t len)
 {
-    return line[strspn(line, " \t")] == '\0';
+    return strspn(line, " \t") == len;
 }
 
 /* Read an entry into `entry`; false at the end of input. */
@@ -104,12 +104,13 @@ static bool read_entry(repl *r, tl_buf *entry)
     tl_buf_clear(entry);
     for (;;) {
         bool stopped;
-        char *line = tl_line_read(prompt, &stopped);
+        size_t len;
+        char *line = tl_line_read(prompt, &len, &stopped);
 
         if (line == NULL) {
             return entry->len > 0;
         }
-        bool blank = is_blank(line);
+        bool blank = is_blank(line, len);
 
         if (stopped) {
             tl_buf_clear(entry);
@@ -118,13 +119,16 @@ static bool read_entry(repl *r, tl_buf *entry)
             continue;
         }
         if (entry->len == 0 && (blank || line[0] == ':')) {
-            tl_buf_puts(entry, line);
+            tl_buf_add(entry, line, len);
             tl_line_free(line);
             return true;
         }
-        tl_buf_puts(entry, line);
+        tl_buf_add(entry, line, len);
         tl_buf_putc(entry, '\n');
         tl_line_free(line);
+        if (entry->failed) {
+            return true;
+        }
         state st = probe(r, tl_buf_str(entry), entry->len);
 
         if (st == ENTRY_WHOLE || (st == ENTRY_BLOCK && blank)) {
@@ -166,7 +170,7 @@ static void run_entry(repl *r, const char *text, size_t len)
     }
     tl_unref(v);
     r->exit_code = tl_session_report(r->s, st);
-    fflush(stdout);
+    tl_session_flush(r->s);
 }
 
 /* ---- commands ---------------------------------------------------------- */
@@ -219,7 +223,7 @@ static void command_type(repl *r, const char *text)
         printf("%s\n", tl_value_type_str(v).s);
     }
     tl_unref(v);
-    tl_session_report(r->s, st);
+    r->exit_code = tl_session_report(r->s, st);
 }
 
 static void command_who(repl *r)
@@ -245,10 +249,14 @@ static bool command(repl *r, const char *line)
                                  strcmp(line, ":c") == 0))) {
         return false;
     } else {
-        printf(":type EXPR, :who, %s\n",
-               r->debugging ? ":continue" : ":quit");
+        tl_status st = tl_fail(&r->s->diag, TL_E0720,
+                               "there is no command %s", line);
+
+        tl_diag_help(&r->s->diag, ":type EXPR, :who, %s",
+                     r->debugging ? ":continue" : ":quit");
+        r->exit_code = tl_session_report(r->s, st);
     }
-    fflush(stdout);
+    tl_session_flush(r->s);
     return true;
 }
 
@@ -260,7 +268,13 @@ static void loop(repl *r)
     while (read_entry(r, &entry)) {
         const char *text = tl_buf_str(&entry);
 
-        if (is_blank(text)) {
+        if (entry.failed) {
+            r->exit_code = tl_session_report(
+                r->s, tl_fail_memory(&r->s->diag, "an entry", entry.len));
+            tl_buf_fini(&entry);
+            continue;
+        }
+        if (is_blank(text, entry.len)) {
             continue;
         }
         size_t keep = entry.len;
@@ -276,12 +290,13 @@ static void loop(repl *r)
             tl_line_history_append(tl_buf_str(&r->history), text);
         }
         entry.data[keep] = end;
+        r->exit_code = 0;
         if (text[0] != ':') {
             run_entry(r, text, entry.len);
-            if (r->exit_code != 0 && !r->debugging && !tl_line_terminal()) {
-                break;
-            }
         } else if (!command(r, text)) {
+            break;
+        }
+        if (r->exit_code != 0 && !r->debugging && !tl_line_terminal()) {
             break;
         }
     }
@@ -356,7 +371,10 @@ int tl_cmd_repl(tl_session *s, const char *file)
     if (st == TL_OK && file != NULL) {
         st = tl_session_run_file(s, file);
         r.ns = s->ev.main_ns != NULL ? s->ev.main_ns : r.ns;
-        tl_session_report(s, st);
+        r.exit_code = tl_session_report(s, st);
+        if (r.exit_code != 0 && !tl_line_terminal()) {
+            return r.exit_code;
+        }
     }
     s->ev.main_ns = r.ns;
     s->ev.on_breakpoint = on_breakpoint;
@@ -373,6 +391,11 @@ int tl_cmd_repl(tl_session *s, const char *file)
     }
     loop(&r);
     tl_buf_fini(&r.history);
+    if (!tl_line_terminal() && tl_line_error() != 0) {
+        return tl_session_report(
+            s, tl_fail(&s->diag, TL_E0701, "standard input cannot be read: %s",
+                       strerror(tl_line_error())));
+    }
     if (!tl_line_terminal()) {
         return r.exit_code;
     }

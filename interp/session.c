@@ -26,6 +26,7 @@ static tl_status write_output(void *arg, const char *text, size_t len)
         tl_session_report(s, TL_OK);
     }
     if (fwrite(text, 1, len, stdout) != len) {
+        s->output_error = errno;
         return tl_fail(&s->diag, TL_E0707,
                        "standard output cannot be written: %s",
                        strerror(errno));
@@ -89,6 +90,21 @@ static bool use_color(const tl_options *o)
     return isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
+void tl_session_flush(tl_session *s)
+{
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && s->output_error == 0) {
+        s->output_error = errno != 0 ? errno : EIO;
+    }
+}
+
+/* Is the newest diagnostic of output that nobody reads? */
+static bool is_broken_pipe(const tl_session *s)
+{
+    return s->output_error == EPIPE && s->diag.last != NULL &&
+           s->diag.last->code == TL_E0707;
+}
+
 int tl_session_report(tl_session *s, tl_status status)
 {
     const char *f = s->options.format;
@@ -100,12 +116,12 @@ int tl_session_report(tl_session *s, tl_status status)
     } else if (f != NULL && strcmp(f, "short") == 0) {
         format = TL_DIAG_SHORT;
     }
+    tl_session_flush(s);
     tl_buf_init(&buf);
-    if (status != TL_OK || !s->options.quiet) {
+    if ((status != TL_OK || !s->options.quiet) && !is_broken_pipe(s)) {
         tl_diag_print(&s->diag, format,
                       format != TL_DIAG_JSON && use_color(&s->options), &buf);
     }
-    fflush(stdout);
     fwrite(tl_buf_str(&buf), 1, buf.len, stderr);
     tl_buf_fini(&buf);
     tl_diag_clear(&s->diag);

@@ -21,7 +21,8 @@ typedef struct tl_session {
     tl_lang lang;
     tl_eval ev;
     tl_eval_options eval_options;
-    bool up; /* the evaluator is there */
+    bool up;          /* the evaluator is there */
+    int output_error; /* errno of standard output; 0: all was written */
 } tl_session;
 
 /* The sink alone, so that wrong use of the command line can be reported. */
@@ -33,6 +34,9 @@ void tl_session_fini(tl_session *s);
 /* Write what was reported to standard error in the chosen form, and forget
  * it.  Returns the exit code of `status`. */
 int tl_session_report(tl_session *s, tl_status status);
+
+/* Write what was printed; a failure is kept in output_error. */
+void tl_session_flush(tl_session *s);
 
 /* Run a text as the program: top level, then @main. */
 TL_MUST_USE tl_status tl_session_run(tl_session *s, const char *name,
