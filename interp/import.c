@@ -87,7 +87,8 @@ static bool find_library(const char *dotted, found *f)
     if (lib != NULL) {
         f->text = lib->text;
         f->len = lib->len;
-        tl_buf_printf(&f->path, "stdlib/%s.tl", lib->name);
+        tl_buf_puts(&f->path, "stdlib/");
+        add_dotted(&f->path, lib->name);
     }
     return lib != NULL;
 }
