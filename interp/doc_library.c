@@ -164,12 +164,45 @@ static bool add_members(tl_buf *out, const tl_unit *unit, const char *text,
     return found;
 }
 
+/* Is `file` the library `name`, or a part of it in its folder? */
+static bool is_part(const char *file, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(file, name, n) == 0 && (file[n] == '\0' || file[n] == '.');
+}
+
+/* One file of a library; `near` gets a name like the member that is not
+ * found. */
+static tl_status add_file(tl_eval *ev, const tl_stdlib_file *lib,
+                          const char *member, tl_buf *out, tl_buf *near,
+                          bool *found)
+{
+    const char *nearest = NULL;
+    tl_unit *unit = NULL;
+    uint32_t file =
+        tl_sources_add(ev->lang->sources, lib->name, lib->text, lib->len);
+
+    if (file == 0) {
+        return tl_fail_memory(ev->diag, "a text", lib->len);
+    }
+    TL_TRY(tl_parse(&unit, ev->lang, file, ev->diag));
+    if (add_members(out, unit, lib->text, member, &nearest)) {
+        *found = true;
+    }
+    if (nearest != NULL && near->len == 0) {
+        tl_buf_puts(near, nearest);
+    }
+    tl_unit_free(unit);
+    return TL_OK;
+}
+
 tl_status tl_doc_library(tl_eval *ev, const char *name, const char *member,
                          tl_buf *out, bool *found)
 {
     const tl_stdlib_file *lib = tl_stdlib_files;
-    const char *nearest = NULL;
-    tl_unit *unit = NULL;
+    tl_status st = TL_OK;
+    tl_buf near;
 
     *found = false;
     while (lib->name != NULL && strcmp(lib->name, name) != 0) {
@@ -178,20 +211,17 @@ tl_status tl_doc_library(tl_eval *ev, const char *name, const char *member,
     if (lib->name == NULL) {
         return TL_OK;
     }
-    uint32_t file =
-        tl_sources_add(ev->lang->sources, lib->name, lib->text, lib->len);
-
-    if (file == 0) {
-        return tl_fail_memory(ev->diag, "a text", lib->len);
-    }
-    TL_TRY(tl_parse(&unit, ev->lang, file, ev->diag));
     if (member == NULL) {
         tl_buf_printf(out, "import %s\n", name);
     }
-    *found = add_members(out, unit, lib->text, member, &nearest);
-    if (nearest != NULL) {
-        tl_buf_printf(out, "%s.%s", name, nearest);
+    tl_buf_init(&near);
+    for (; lib->name != NULL && is_part(lib->name, name) && st == TL_OK;
+         lib++) {
+        st = add_file(ev, lib, member, out, &near, found);
     }
-    tl_unit_free(unit);
-    return TL_OK;
+    if (!*found && near.len > 0) {
+        tl_buf_printf(out, "%s.%s", name, tl_buf_str(&near));
+    }
+    tl_buf_fini(&near);
+    return st;
 }

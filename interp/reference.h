@@ -33,7 +33,8 @@ void tl_doc_operations(tl_buf *out);
 /* The type that a method belongs to, as the user calls it. */
 const char *tl_doc_tag(tl_tag tag);
 
-/* The file of the library called `name`: its docstring and what it defines,
+/* The file of the library called `name`, with the parts that it has in a folder
+ * of that name: its docstring and what it defines,
  * or of `member` its header and docstring.  False in *found as above. */
 TL_MUST_USE tl_status tl_doc_library(tl_eval *ev, const char *name,
                                      const char *member, tl_buf *out,
