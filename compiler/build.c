@@ -553,6 +553,26 @@ static tl_status own_count(tl_gbuild *b, tl_dim *out)
     return tl_gbuild_atom(b, atom, 0, 1, out);
 }
 
+/* The blocks that see result k of a node: those that see what its regions
+ * give, or, of a loop, any. */
+static uint64_t seen_result(const tl_gbuild *b, const tl_gflow *f,
+                            tl_gval first, uint32_t k)
+{
+    const tl_graph *g = b->g;
+    const tl_gnode *n = &g->nodes.items[g->values.items[first].node];
+    uint64_t seen = 0;
+
+    if (b->no_grad > 0 || f->kind == TL_G_LOOP) {
+        return b->no_grad > 0 ? 0 : b->visible;
+    }
+    for (uint32_t r = n->region; r < n->region + n->nregions; r++) {
+        tl_gval v = g->operands.items[g->regions.items[r].results + k];
+
+        seen |= b->values.items[v].seen;
+    }
+    return seen & b->visible;
+}
+
 static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
                            const tl_ttype *stacks, tl_gval first,
                            tl_gval *out)
@@ -568,8 +588,9 @@ static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
                     i < extra + f->n;
 
         out[i] = first + i;
-        TL_TRY(tl_gbuild_note(b, out[i], type,
-                              real && b->no_grad == 0 ? b->visible : 0));
+        TL_TRY(tl_gbuild_note(
+            b, out[i], type,
+            real ? seen_result(b, f, first, i - extra) : 0));
         b->values.items[out[i]].late = !type;
     }
     return TL_OK;

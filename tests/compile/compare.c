@@ -1,15 +1,18 @@
 /* compare.c - random programs, compiled and interpreted, to the last bit.
  *
  *     compare [--programs=N] [--seed=N] [--from=N] [--jobs=N] [--verbose]
- *             [--no-limits] [--show=N] [FILE ...]
+ *             [--no-limits] [--no-reduce] [--limit=SECONDS] [--show=N]
+ *             [FILE ...]
  *
  * Each program runs with --compile=off and compiled, and must print the same
  * bytes, or fail with the same message.  A mismatch is reduced and printed.
+ * A program that runs longer than the limit is a mismatch, too.
  * At the end the counts must be above their limits (count.h).  --show prints
  * program N and stops; files are compared in place of random programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +29,7 @@ enum { MAX_SHOWN = 5, MAX_JOBS = 64 }; /* mismatches that are reduced */
 
 typedef struct options {
     uint64_t seed, from, programs;
+    uint64_t limit; /* seconds for one program */
     int jobs;
     bool verbose, no_limits, no_reduce;
 } options;
@@ -68,12 +72,15 @@ static bool same(const tl_buf *a, const tl_buf *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
+/* Statements and turns of loops are limited (run.c); what hangs elsewhere is
+ * ended by a signal, with its process. */
 static verdict compare(worker *w, const char *text, size_t len)
 {
     runner *r = &w->run;
     bool counting = w->counting;
     tl_status st;
 
+    (void)alarm((unsigned)w->o->limit);
     w->counting = false;
     runner_run(r, text, len, TL_COMPILE_OFF);
     w->counting = counting;
@@ -251,18 +258,24 @@ static bool dies(void *arg, const char *text, size_t len)
     return waitpid(pid, &status, 0) < 0 || status != 0;
 }
 
-static void report_death(const options *o, uint64_t number)
+/* What hangs is not reduced: each try would take as long. */
+static void report_death(const options *o, uint64_t number, bool hangs)
 {
     tl_buf text;
 
     tl_buf_init(&text);
     gen_program(o->seed, number, &text);
-    if (!o->no_reduce) {
+    if (!o->no_reduce && !hangs) {
         reduce_program(&text, dies, (void *)o);
     }
-    printf("---- seed %llu, program %llu: differs: the process died\n%s",
-           (unsigned long long)o->seed, (unsigned long long)number,
-           tl_buf_str(&text));
+    printf("---- seed %llu, program %llu: differs: ",
+           (unsigned long long)o->seed, (unsigned long long)number);
+    if (hangs) {
+        printf("it ran longer than %llu s", (unsigned long long)o->limit);
+    } else {
+        printf("the process died");
+    }
+    printf("\n%s", tl_buf_str(&text));
     tl_buf_fini(&text);
 }
 
@@ -274,7 +287,8 @@ static bool wait_for(const options *o, const shared *all, const pid_t *pids)
         int status = 0;
 
         if (waitpid(pids[k], &status, 0) < 0 || status != 0) {
-            report_death(o, all->now[k]);
+            report_death(o, all->now[k],
+                         WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
             ok = false;
         }
     }
@@ -365,7 +379,7 @@ static int show(const options *o, uint64_t number)
 
 int main(int argc, char **argv)
 {
-    options o = {.seed = 1, .programs = 1000, .jobs = 2};
+    options o = {.seed = 1, .programs = 1000, .limit = 60, .jobs = 2};
     uint64_t n = 0, jobs = 2;
     bool shows = false;
     int i = 1;
@@ -382,6 +396,7 @@ int main(int argc, char **argv)
         } else if (!number_of(argv[i], "--seed=", &o.seed) &&
                    !number_of(argv[i], "--from=", &o.from) &&
                    !number_of(argv[i], "--programs=", &o.programs) &&
+                   !number_of(argv[i], "--limit=", &o.limit) &&
                    !number_of(argv[i], "--jobs=", &jobs)) {
             fprintf(stderr, "compare: what is %s?\n", argv[i]);
             return 2;
