@@ -274,36 +274,62 @@ static void like_results(const copying *c, const tl_gnode *n,
     }
 }
 
+/* What a loop inside has stacked, in the copy `body` of its body: the results
+ * after those that are carried.  *turns is the length of the stacks; *own: it
+ * is the count of the loop itself. */
+static tl_status copy_stacks(copying *c, const tl_gnode *n,
+                             const tl_gregion *body, uint32_t carried,
+                             tl_gval *stacked, tl_dim *turns, bool *own)
+{
+    tl_gbuild *b = c->b;
+    const tl_graph *g = b->g;
+    const tl_ttype *stack = tl_gbuild_type(b, n->out + 1 + carried);
+    tl_dim length = stack->shape.dim[0];
+    uintptr_t atom =
+        (uintptr_t)tl_map_get(&b->numbers, (void *)length.word, NULL);
+
+    for (uint32_t k = 0; k < n->nout - 1 - carried; k++) {
+        stacked[k] = g->operands.items[body->results + carried + k];
+    }
+    *own = atom != 0 && g->atoms.items[atom - 1].kind == TL_GA_INT &&
+           g->atoms.items[atom - 1].index == n->out;
+    return *own ? TL_OK : map_dim(c, length, turns);
+}
+
 /* A branch or loop inside, with its regions. */
 static tl_status copy_flow(copying *c, uint32_t node, const tl_gval *in)
 {
     tl_gbuild *b = c->b;
     tl_gnode n = b->g->nodes.items[node];
-    uint32_t first = 0, made;
+    uint32_t first = 0, made = 0;
     uint32_t carried = n.kind == TL_G_LOOP ? n.data : n.nout;
-    tl_gval *like, *out;
+    uint32_t nstacked = n.kind == TL_G_LOOP ? n.nout - 1 - carried : 0;
+    tl_gval *like = tl_calloc(3 * ((size_t)n.nout + 1), sizeof(*like));
+    tl_gval *out = like + n.nout + 1, *stacked = out + n.nout + 1;
+    bool own = false;
+    tl_dim turns = tl_dim_num(0);
     tl_status st = TL_OK;
 
-    if (n.kind == TL_G_LOOP && n.nout > 1 + carried) {
-        return tl_fail_at(b->diag, TL_E0602, n.span,
-                          "a loop inside of a loop under grad");
-    }
-    like = tl_calloc(2 * ((size_t)n.nout + 1), sizeof(*like));
     if (!like) {
         return tl_fail_memory(b->diag, "a region", n.nout * sizeof(*like));
     }
-    out = like + n.nout + 1;
     for (uint32_t k = 0; k < n.nregions; k++) {
         TL_GOTO(st, copy_inner(c, b->g->nodes.items[node].region + k, &made));
         first = k == 0 ? made : first;
     }
     like_results(c, &b->g->nodes.items[node], in, carried, like);
+    if (nstacked > 0) {
+        TL_GOTO(st, copy_stacks(c, &n, &b->g->regions.items[made], carried,
+                                stacked, &turns, &own));
+    }
     TL_GOTO(st, tl_gbuild_flow(b,
                                &(tl_gflow){.kind = (tl_gkind)n.kind,
                                            .region = first,
                                            .nregions = n.nregions, .in = in,
                                            .nin = n.nin, .like = like,
-                                           .n = carried},
+                                           .n = carried, .stacked = stacked,
+                                           .nstacked = nstacked,
+                                           .turns = own ? NULL : &turns},
                                out));
     for (uint32_t k = 0; k < n.nout && st == TL_OK; k++) {
         c->map[n.out + k] = out[k];
@@ -901,7 +927,7 @@ static tl_status gradient_of_loop(gradient *d)
 
     if (n.nout != 1 + 2 * n.data) {
         return tl_fail_at(d->b->diag, TL_E0602, n.span,
-                          "a loop inside of a loop under grad");
+                          "a gradient of the gradient of a loop");
     }
     l.index_of = tl_calloc((size_t)n.data + 1, sizeof(*l.index_of));
     if (!l.index_of) {

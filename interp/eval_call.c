@@ -7,7 +7,7 @@
 #include "interp/shape.h"
 #include "interp/eval_impl.h"
 #include "interp/record.h"
-#include "interp/trace.h"
+#include "interp/graph_ways.h"
 #include "runtime/base/mem.h"
 
 /* The arguments of a call while they are evaluated: arrays of `cap`, first
@@ -405,6 +405,8 @@ tl_status tl_run_function(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
 
     if (st == TL_OK && f->partial.tag != TL_V_EMPTY) {
         st = ev->domain->join(ev, &r, f->partial);
+    } else if (f->partial.tag != TL_V_EMPTY && tl_is_tracing(ev)) {
+        st = tl_graph_exits(ev, st, &r);
     }
     tl_drop(&f->partial);
     if (st == TL_OK && fn->ret != NULL) {

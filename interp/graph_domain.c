@@ -513,7 +513,7 @@ out:
 static tl_status graph_join(tl_eval *ev, tl_value *v, tl_value other)
 {
     (void)other; /* of a function some of whose branches have returned */
-    return tl_graph_exits(ev, v);
+    return tl_graph_exits(ev, TL_OK, v);
 }
 
 static tl_status graph_try(tl_eval *ev, const tl_ast *node, tl_flow *flow)

@@ -3,7 +3,7 @@
 #ifndef TL_INTERP_GRAPH_FLOW_H
 #define TL_INTERP_GRAPH_FLOW_H
 
-#include "interp/graph_state.h"
+#include "interp/graph_ways.h"
 
 /* domain.h: branch, choose. */
 TL_MUST_USE tl_status tl_graph_branch(tl_eval *ev, tl_value cond,
@@ -12,15 +12,6 @@ TL_MUST_USE tl_status tl_graph_branch(tl_eval *ev, tl_value cond,
 TL_MUST_USE tl_status tl_graph_choose(tl_eval *ev, tl_value cond,
                                       const tl_ast *then,
                                       const tl_ast *other, tl_value *out);
-
-/* At the end of a turn: the running state becomes that of the exit taken among
- * exits[from ...], which are dropped; *broke: a host bool, or 0 if no exit
- * ends the loop. */
-TL_MUST_USE tl_status tl_graph_turn_ends(tl_eval *ev, size_t from,
-                                         tl_gval *broke);
-
-/* At the end of a function: *r becomes what it or an exit has returned. */
-TL_MUST_USE tl_status tl_graph_exits(tl_eval *ev, tl_value *r);
 
 /* domain.h: fold_loop, loop (graph_loop.c). */
 bool tl_graph_fold_loop(tl_eval *ev, tl_value iterable);

@@ -134,12 +134,18 @@ typedef struct loop {
     size_t ncells;     /* room in `cell` */
     bool draws;
     bool breaks; /* a turn may end the loop: whether it goes on is carried */
+    bool returns; /* a turn may return: whether it has, and what, is carried */
+    tl_value returned; /* something of the type of what */
+    bool endless; /* the condition of a `while` holds for certain */
     /* Of the walk that runs: */
     uint32_t around, test, body;
     bool has_test, has_body;
     vals init, params, results, stacked;
-    tl_gval broke; /* host bool of the turn; 0: it never ends the loop */
-    tl_gval goes_on; /* what the turn makes of the carried one */
+    bool may_break, may_return; /* the turn */
+    bool breaks_out; /* ... by a break */
+    tl_gval goes_on; /* what the turn makes of the carried flags */
+    tl_gval has_returned;
+    tl_value value;       /* returned by the turn */
     tl_gstate start, end; /* of a turn */
 } loop;
 
@@ -160,6 +166,7 @@ static void walk_fini(loop *l)
 {
     tl_gstate_fini(&l->start);
     tl_gstate_fini(&l->end);
+    tl_drop(&l->value);
     l->init.len = l->params.len = l->results.len = l->stacked.len = 0;
     l->has_test = l->has_body = false;
 }
@@ -168,6 +175,7 @@ static void loop_fini(loop *l)
 {
     walk_fini(l);
     tl_gstate_fini(&l->before);
+    tl_unref(l->returned);
     tl_free(l->slot);
     tl_free(l->cell);
     tl_free(l->init.items);
@@ -208,19 +216,40 @@ static tl_status collect(loop *l, const tl_gstate *s, vals *out)
     return l->draws ? TL_VEC_PUSH(out, s->base, l->ev->diag) : TL_OK;
 }
 
-/* Does the loop go on: true before it, and after a turn that did not break. */
-static tl_status goes_on(loop *l, tl_gval broke, tl_gval *out)
+/* The flags of a loop that may end early, and what it returns: their values
+ * before it, where nothing has ended it. */
+static tl_status first_flags(loop *l, vals *out)
 {
-    tl_gbuild *b = builder(l->ev);
-    tl_gscalar yes = {.i = 0};
+    tl_eval *ev = l->ev;
+    tl_value place;
+    tl_gval v;
+    tl_status st;
 
-    if (!l->breaks) {
-        return TL_OK;
+    if (l->returns) {
+        TL_TRY(tl_gstate_placeholder(ev, l->returned, &place));
+        st = flatten(ev, place, out);
+        tl_unref(place);
+        TL_TRY(st);
+        TL_TRY(tl_ways_known(ev, false, &v));
+        TL_TRY(TL_VEC_PUSH(out, v, ev->diag));
     }
-    yes.b = true;
-    return broke == 0
-               ? tl_gbuild_num(b, TL_GC_BOOL, yes, out)
-               : tl_gbuild_host(b, TL_H_not, TL_GC_BOOL, &broke, 1, out);
+    if (l->breaks) {
+        TL_TRY(tl_ways_known(ev, true, &v));
+        TL_TRY(TL_VEC_PUSH(out, v, ev->diag));
+    }
+    return TL_OK;
+}
+
+/* What a turn makes of them. */
+static tl_status next_flags(loop *l, vals *out)
+{
+    tl_eval *ev = l->ev;
+
+    if (l->returns) {
+        TL_TRY(flatten(ev, l->value, out));
+        TL_TRY(TL_VEC_PUSH(out, l->has_returned, ev->diag));
+    }
+    return l->breaks ? TL_VEC_PUSH(out, l->goes_on, ev->diag) : TL_OK;
 }
 
 /* The running state: carried values become x[0 ...], in their order. */
@@ -248,8 +277,13 @@ static tl_status place(loop *l, const tl_gval *x)
         }
     }
     if (l->draws) {
-        tr->b.draws = x[at];
+        tr->b.draws = x[at++];
         tr->b.first_draw = ev->rt->draws;
+    }
+    if (l->returns) { /* what an earlier turn has returned: none has */
+        tl_drop(&l->value);
+        TL_TRY(rebuild(ev, l->returned, x, &at, &l->value));
+        l->has_returned = x[at];
     }
     return TL_OK;
 }
@@ -310,6 +344,7 @@ static tl_status while_test(loop *l, tl_gval *cond)
     } else {
         TL_GOTO(st, tl_eval_truth(ev, c, &known, &is));
         yes.b = is;
+        l->endless = known && is;
         st = tl_gbuild_num(builder(ev), TL_GC_BOOL, yes, cond);
     }
 out:
@@ -379,41 +414,97 @@ static tl_status item_of(loop *l, tl_gval k, tl_value *out)
     return tl_dim_value_of(ev, d, out);
 }
 
-static tl_status run_turn(loop *l, tl_gval index)
+/* A turn that returns ends the loop; cells are as it left them, slots as a
+ * turn leaves them that does not return. */
+static tl_status end_by_return(loop *l, tl_gends *e)
 {
     tl_eval *ev = l->ev;
-    tl_trace *tr = tl_trace_of(ev);
-    size_t exits = tr->exits.len;
-    tl_flow flow = TL_FLOW_NEXT;
-    const tl_ast *body;
+    tl_gway *r = &e->way[TL_FLOW_RETURN], *next = &e->way[TL_FLOW_NEXT];
+    const tl_gstate *slots = next->is ? &next->state : &l->start;
+    tl_gstate state;
+
+    TL_TRY(tl_gstate_copy(ev, &r->state, slots, &state));
+    tl_gstate_fini(&r->state);
+    r->state = state;
+    tl_unref(next->value);
+    next->value = tl_ref(l->value); /* of the parameters */
+    if (r->taken == 0) {
+        TL_TRY(tl_ways_known(ev, true, &r->taken));
+    }
+    l->has_returned = r->taken;
+    if (!next->is) {
+        *next = *r;
+        memset(r, 0, sizeof(*r));
+    }
+    return tl_ways_merge(ev, e, TL_FLOW_RETURN, TL_FLOW_NEXT);
+}
+
+/* How the turn ends: *e, with one way left. */
+static tl_status turn_ends(loop *l, tl_gends *e)
+{
+    tl_eval *ev = l->ev;
+    tl_gway *next = &e->way[TL_FLOW_NEXT];
+
+    l->may_return = e->way[TL_FLOW_RETURN].is;
+    l->breaks_out = e->way[TL_FLOW_BREAK].is;
+    l->may_break = l->breaks_out || l->may_return;
+    TL_TRY(tl_ways_merge(ev, e, TL_FLOW_CONTINUE, TL_FLOW_NEXT));
+    l->goes_on = next->taken;
+    if (!next->is || next->taken == 0) {
+        TL_TRY(tl_ways_known(ev, next->is, &l->goes_on));
+    }
+    TL_TRY(tl_ways_merge(ev, e, TL_FLOW_BREAK, TL_FLOW_NEXT));
+    if (l->may_return && !l->returns) {
+        tl_unref(l->returned);
+        l->returned = tl_ref(e->way[TL_FLOW_RETURN].value);
+        l->value = tl_ref(l->returned);
+    }
+    if (l->returns && !l->may_return) {
+        return tl_trace_refuse(ev, "what a turn returns is not found");
+    }
+    if (l->may_return) {
+        TL_TRY(end_by_return(l, e));
+        tl_drop(&l->value);
+        l->value = tl_ref(next->value);
+    }
+    if (!next->is) {
+        return tl_trace_refuse(ev, "every turn raises an error");
+    }
+    tl_gstate_restore(ev, &next->state);
+    return TL_OK;
+}
+
+static tl_status start_turn(loop *l, tl_gval index, const tl_ast **body)
+{
+    tl_eval *ev = l->ev;
     tl_value item;
 
     TL_TRY(place_params(l, index + 1));
     TL_TRY(tl_gstate_take(ev, &l->start));
-    if (l->node->kind == TL_AST_FOR) {
-        TL_TRY(item_of(l, index, &item));
-        TL_TRY(tl_eval_assign_take(ev, TL_AST(for, l->node)->target, item));
-        body = TL_AST(for, l->node)->body;
-    } else {
-        body = TL_AST(while, l->node)->body;
+    if (l->node->kind != TL_AST_FOR) {
+        *body = TL_AST(while, l->node)->body;
+        return TL_OK;
     }
-    uint32_t outer = tr->turn;
-    const tl_frame *frame = tr->turn_frame;
+    *body = TL_AST(for, l->node)->body;
+    TL_TRY(item_of(l, index, &item));
+    return tl_eval_assign_take(ev, TL_AST(for, l->node)->target, item);
+}
 
-    tr->turn = l->body;
-    tr->turn_frame = ev->frame;
-    tl_status st = tl_eval_block(ev, body, &flow);
+static tl_status run_turn(loop *l, tl_gval index)
+{
+    tl_eval *ev = l->ev;
+    size_t exits = tl_trace_of(ev)->exits.len;
+    tl_flow flow = TL_FLOW_NEXT;
+    const tl_ast *body;
+    tl_gends e = {0};
+    tl_status st;
 
-    tr->turn = outer;
-    tr->turn_frame = frame;
-    TL_TRY(st);
-    if (flow != TL_FLOW_NEXT && flow != TL_FLOW_CONTINUE) {
-        tl_drop(&ev->ret);
-        return tl_trace_refuse(ev, "every turn leaves the loop");
-    }
-    TL_TRY(tl_gstate_settle(ev, &l->start));
-    TL_TRY(tl_graph_turn_ends(ev, exits, &l->broke));
-    return tl_gstate_settle(ev, &l->start);
+    TL_TRY(start_turn(l, index, &body));
+    st = tl_eval_block(ev, body, &flow);
+    TL_TRY(tl_ways_close(ev, st, flow, NULL, &l->start, exits, false, &e));
+    st = turn_ends(l, &e);
+    tl_gends_fini(&e);
+    return st == TL_OK ? tl_gstate_settle(ev, &l->start) : st;
 }
 
 /* For the gradient the loop keeps what each turn starts from. */
@@ -449,9 +540,6 @@ static tl_status walk_body(loop *l)
     TL_TRY(open_region(l, true, &l->body, &first));
     l->has_body = true;
     st = run_turn(l, first);
-    if (st == TL_OK) {
-        st = goes_on(l, l->broke, &l->goes_on);
-    }
     if (st == TL_OK) {
         st = stack_params(l);
     }
@@ -489,8 +577,9 @@ static void find_changes(loop *l, bool *more)
                       l->end.base != l->start.base)) {
         l->draws = *more = true;
     }
-    if (!l->breaks && l->broke != 0) {
+    if ((!l->breaks && l->may_break) || (!l->returns && l->may_return)) {
         l->breaks = *more = true;
+        l->returns = l->may_return;
     }
 }
 
@@ -522,6 +611,9 @@ static tl_status check_types(loop *l)
         if (l->cell[i] && !same_kind(ev, a, b)) {
             return changes_type(l, "a cell", a, b);
         }
+    }
+    if (l->returns && !same_kind(ev, l->returned, l->value)) {
+        return changes_type(l, "the result", l->returned, l->value);
     }
     return cells <= l->ncells ? TL_OK
                               : tl_trace_refuse(ev, "too many cells");
@@ -649,9 +741,7 @@ static tl_status finish(loop *l)
 
     TL_TRY(check_types(l));
     TL_TRY(collect(l, &l->end, &l->results));
-    if (l->breaks) {
-        TL_TRY(TL_VEC_PUSH(&l->results, l->goes_on, l->ev->diag));
-    }
+    TL_TRY(next_flags(l, &l->results));
     for (size_t i = 0; i < l->stacked.len; i++) {
         TL_TRY(TL_VEC_PUSH(&l->results, l->stacked.items[i], l->ev->diag));
     }
@@ -677,12 +767,7 @@ static tl_status walk_until_known(loop *l)
 
     for (int i = 0; i < MAX_WALKS; i++) {
         TL_TRY(collect(l, &l->before, &l->init));
-        if (l->breaks) {
-            tl_gval yes;
-
-            TL_TRY(goes_on(l, 0, &yes));
-            TL_TRY(TL_VEC_PUSH(&l->init, yes, l->ev->diag));
-        }
+        TL_TRY(first_flags(l, &l->init));
         if (l->node->kind == TL_AST_WHILE || l->breaks) {
             TL_TRY(walk_test(l));
         }
@@ -697,7 +782,34 @@ static tl_status walk_until_known(loop *l)
     return tl_trace_refuse(l->ev, "what a turn changes is not found");
 }
 
-static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range)
+/* After the loop: if a turn has returned, what follows does not run. */
+static tl_status follow_return(loop *l, tl_flow *flow)
+{
+    tl_eval *ev = l->ev;
+    tl_gends e = {0};
+    tl_gway *next = &e.way[TL_FLOW_NEXT], *r = &e.way[TL_FLOW_RETURN];
+    tl_status st = tl_gstate_take(ev, &next->state);
+
+    if (st == TL_OK) {
+        st = tl_gstate_take(ev, &r->state);
+    }
+    if (st == TL_OK) {
+        st = tl_gbuild_host(builder(ev), TL_H_not, TL_GC_BOOL,
+                            &l->has_returned, 1, &next->taken);
+    }
+    if (st != TL_OK) {
+        tl_gends_fini(&e);
+        return st;
+    }
+    next->is = !l->endless || l->breaks_out;
+    r->is = true;
+    r->taken = next->is ? l->has_returned : 0;
+    r->value = tl_ref(l->value);
+    return tl_ways_follow(ev, &e, flow, NULL);
+}
+
+static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range,
+                             tl_flow *flow)
 {
     loop l = {.ev = ev, .node = node, .range = range,
               .around = builder(ev)->owner};
@@ -715,6 +827,8 @@ static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range)
             (void)tl_diag_pop(ev->diag);
             tl_trace_of(ev)->gave_up = true;
         }
+    } else if (l.returns) {
+        st = follow_return(&l, flow);
     }
     loop_fini(&l);
     return st;
@@ -722,11 +836,38 @@ static tl_status region_loop(tl_eval *ev, const tl_ast *node, tl_value range)
 
 /* ---- turn by turn ------------------------------------------------------- */
 
-static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
+/* One turn.  *flow is NEXT, or the loop ends: for certain, or in the open
+ * region in which the walk goes on. */
+static tl_status walk_turn(tl_eval *ev, const tl_ast_for *n, tl_value item,
+                           tl_flow *flow)
+{
+    size_t exits = tl_trace_of(ev)->exits.len;
+    tl_gstate before;
+    tl_gends e = {0};
+    tl_status st = tl_eval_assign_take(ev, n->target, item);
+
+    TL_TRY(st);
+    TL_TRY(tl_eval_tick(ev, n->base.span));
+    TL_TRY(tl_gstate_take(ev, &before));
+    st = tl_eval_block(ev, n->body, flow);
+    if (tl_ways_have(ev, exits, TL_FLOW_CONTINUE)) {
+        st = tl_ways_close(ev, st, *flow, NULL, &before, exits, false, &e);
+        if (st == TL_OK) {
+            st = tl_ways_merge(ev, &e, TL_FLOW_CONTINUE, TL_FLOW_NEXT);
+        }
+        if (st == TL_OK) {
+            st = tl_ways_follow(ev, &e, flow, NULL);
+        }
+        tl_gends_fini(&e);
+    }
+    tl_gstate_fini(&before);
+    *flow = *flow == TL_FLOW_CONTINUE ? TL_FLOW_NEXT : *flow;
+    return st;
+}
+
+static tl_status walk_items(tl_eval *ev, const tl_ast_for *n, tl_value it,
                             tl_flow *flow)
 {
-    tl_trace *tr = tl_trace_of(ev);
-    uint32_t outer = tr->turn;
     tl_iter iter;
     bool more = true;
     tl_status st = tl_iter_init_take(ev, tl_ref(it), &iter);
@@ -734,52 +875,64 @@ static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
     if (st != TL_OK) {
         tl_diag_at(ev->diag, n->iter->span);
     }
-    tr->turn = 0; /* a branch that leaves this loop is read, not joined */
-
-    while (st == TL_OK) {
+    while (st == TL_OK && *flow == TL_FLOW_NEXT) {
         tl_value v = tl_empty();
 
         st = tl_iter_next(ev, &iter, &more, &v);
         if (st != TL_OK || !more) {
             break;
         }
-        st = tl_eval_assign_take(ev, n->target, v);
-        if (st == TL_OK) {
-            st = tl_eval_tick(ev, n->base.span);
-        }
-        if (st == TL_OK) {
-            st = tl_eval_block(ev, n->body, flow);
-        }
-        if (*flow == TL_FLOW_CONTINUE) {
-            *flow = TL_FLOW_NEXT;
-        }
-        if (*flow != TL_FLOW_NEXT) {
-            *flow = *flow == TL_FLOW_BREAK ? TL_FLOW_NEXT : *flow;
-            break;
-        }
+        st = walk_turn(ev, n, v, flow);
     }
-    tr->turn = outer;
     tl_iter_fini(&iter);
     return st;
 }
 
-/* A turn of a `while` whose condition holds for certain.  *region: it may end
- * by a condition of the run, so the rest of the loop is a region. */
+static tl_status walk_turns(tl_eval *ev, const tl_ast_for *n, tl_value it,
+                            tl_flow *flow)
+{
+    size_t exits = tl_trace_of(ev)->exits.len;
+    tl_gstate before;
+    tl_gends e = {0};
+    tl_status st;
+
+    TL_TRY(tl_gstate_take(ev, &before));
+    st = walk_items(ev, n, it, flow);
+    if (tl_ways_have(ev, exits, TL_FLOW_BREAK)) {
+        st = tl_ways_close(ev, st, *flow, NULL, &before, exits, false, &e);
+        if (st == TL_OK) {
+            st = tl_ways_merge(ev, &e, TL_FLOW_BREAK, TL_FLOW_NEXT);
+        }
+        if (st == TL_OK) {
+            st = tl_ways_follow(ev, &e, flow, NULL);
+        }
+        tl_gends_fini(&e);
+    }
+    *flow = *flow == TL_FLOW_BREAK ? TL_FLOW_NEXT : *flow;
+    tl_gstate_fini(&before);
+    return st;
+}
+
+/* A turn of a `while` whose condition holds for certain.  *region: the run may
+ * end it, so the rest of the loop is a region. */
 static tl_status walk_known_turn(tl_eval *ev, const tl_ast_while *n,
                                  tl_flow *flow, bool *region)
 {
     tl_trace *tr = tl_trace_of(ev);
-    uint32_t outer = tr->turn;
     size_t exits = tr->exits.len;
     tl_gstate before;
     tl_status st;
 
     TL_TRY(tl_gstate_take(ev, &before));
-    tr->turn = 0;
     st = tl_eval_block(ev, n->body, flow);
-    tr->turn = outer;
-    if (st == TL_ERR_REJECTED && !tr->gave_up && tr->exits.len == exits) {
-        (void)tl_diag_pop(ev->diag);
+    if ((st == TL_OK || st == TL_ERR_REJECTED) && !tr->gave_up &&
+        (st != TL_OK || tr->exits.len > exits)) {
+        if (st != TL_OK) {
+            (void)tl_diag_pop(ev->diag);
+        }
+        tl_drop(&ev->ret);
+        tr->raised = false;
+        tl_ways_drop(ev, exits);
         tl_gstate_restore(ev, &before);
         *flow = TL_FLOW_NEXT;
         *region = true;
@@ -807,7 +960,7 @@ static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
             return st;
         }
         if (!known) {
-            return region_loop(ev, &n->base, tl_empty());
+            return region_loop(ev, &n->base, tl_empty(), flow);
         }
         if (!yes) {
             return TL_OK;
@@ -816,7 +969,7 @@ static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
 
         TL_TRY(walk_known_turn(ev, n, flow, &region));
         if (region) {
-            return region_loop(ev, &n->base, tl_empty());
+            return region_loop(ev, &n->base, tl_empty(), flow);
         }
         if (*flow == TL_FLOW_CONTINUE) {
             *flow = TL_FLOW_NEXT;
@@ -845,6 +998,32 @@ static bool wants_region(tl_value it)
            (it.tag == TL_V_RANGE && tl_range_len(it.range) >= REGION_TURNS);
 }
 
+/* Turn by turn; a range of which too many turns may end the loop is a
+ * region. */
+static tl_status unroll(tl_eval *ev, const tl_ast *node, tl_value range,
+                        tl_flow *flow)
+{
+    tl_trace *tr = tl_trace_of(ev);
+    size_t exits = tr->exits.len;
+    tl_gstate before;
+    tl_status st;
+
+    TL_TRY(tl_gstate_take(ev, &before));
+    tr->too_deep = false;
+    st = walk_turns(ev, TL_AST(for, node), range, flow);
+    if (st == TL_ERR_REJECTED && tr->too_deep && !tr->gave_up &&
+        range.tag == TL_V_RANGE) {
+        tr->too_deep = false;
+        (void)tl_diag_pop(ev->diag);
+        tl_ways_drop(ev, exits);
+        tl_gstate_restore(ev, &before);
+        *flow = TL_FLOW_NEXT;
+        st = region_loop(ev, node, range, flow);
+    }
+    tl_gstate_fini(&before);
+    return st;
+}
+
 tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node, tl_value it,
                         tl_flow *flow)
 {
@@ -861,8 +1040,9 @@ tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node, tl_value it,
     }
     bool region = wants_region(it);
 
-    st = region ? region_loop(ev, node, it) : TL_OK;
+    st = region ? region_loop(ev, node, it, flow) : TL_OK;
     if (region && st == TL_ERR_REJECTED && !tl_trace_of(ev)->gave_up) {
+        tl_trace_of(ev)->raised = false;
         (void)tl_diag_pop(ev->diag); /* its values decide something */
         region = false;
         st = TL_OK;
@@ -870,7 +1050,7 @@ tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node, tl_value it,
     if (st == TL_OK && !region) {
         st = tl_sym_read(ev, &range);
         if (st == TL_OK) {
-            st = walk_turns(ev, TL_AST(for, node), range, flow);
+            st = unroll(ev, node, range, flow);
         }
     }
     tl_unref(range);

@@ -7,6 +7,8 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
+enum { MAX_SETTLED = 8 }; /* depth of containers in which ints are looked for */
+
 /* ---- taking and putting back -------------------------------------------- */
 
 tl_status tl_gstate_take(tl_eval *ev, tl_gstate *out)
@@ -98,6 +100,10 @@ bool tl_gvalue_same(tl_value a, tl_value b)
                 (a.sym->hint.tag == TL_V_INT
                      ? tl_dim_same(a.sym->dim, b.sym->dim)
                      : a.sym->id == b.sym->id));
+    case TL_V_STR:
+        return a.str == b.str || (a.str->len == b.str->len &&
+                                  memcmp(a.str->data, b.str->data,
+                                         a.str->len) == 0);
     default:
         return a.i == b.i; /* the same bits or object */
     }
@@ -119,9 +125,46 @@ static tl_status settle_int(tl_eval *ev, tl_value *v)
     return TL_OK;
 }
 
+/* Is there an int that is a symbol? */
+static bool has_int(tl_value v, int depth)
+{
+    if (v.tag == TL_V_SYM) {
+        return v.sym->hint.tag == TL_V_INT;
+    }
+    if (depth == 0 || (v.tag != TL_V_LIST && v.tag != TL_V_TUPLE)) {
+        return false;
+    }
+    for (size_t i = 0; i < v.seq->len; i++) {
+        if (has_int(v.seq->items[i], depth - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 tl_status tl_gstate_settle_value(tl_eval *ev, tl_value *v)
 {
-    return settle_int(ev, v);
+    tl_value made;
+
+    if (!has_int(*v, MAX_SETTLED)) {
+        return TL_OK;
+    }
+    if (v->tag == TL_V_SYM) {
+        return settle_int(ev, v);
+    }
+    TL_TRY(tl_seq_alloc(&made, v->tag, v->seq->len, ev->diag));
+    for (size_t i = 0; i < v->seq->len; i++) {
+        made.seq->items[i] = tl_ref(v->seq->items[i]);
+        tl_status st = tl_gstate_settle_value(ev, &made.seq->items[i]);
+
+        if (st != TL_OK) {
+            tl_unref(made);
+            return st;
+        }
+    }
+    tl_unref(*v);
+    *v = made;
+    return TL_OK;
 }
 
 tl_value tl_gstate_cell(tl_eval *ev, const tl_gstate *s, size_t i)
@@ -171,8 +214,31 @@ static tl_status fake_value(tl_eval *ev, tl_value v, tl_value before,
     return tl_gstate_placeholder(ev, v, out);
 }
 
+tl_status tl_gstate_copy(tl_eval *ev, const tl_gstate *s,
+                         const tl_gstate *slots, tl_gstate *out)
+{
+    *out = (tl_gstate){.draws = s->draws, .base = s->base,
+                       .first_draw = s->first_draw};
+    out->slots = tl_calloc(slots->nslots + 1, sizeof(*out->slots));
+    out->cells = tl_calloc(s->ncells + 1, sizeof(*out->cells));
+    out->written = tl_calloc(s->ncells + 1, sizeof(*out->written));
+    if (!out->slots || !out->cells || !out->written) {
+        tl_gstate_fini(out);
+        return tl_fail_memory(ev->diag, "a branch",
+                              s->ncells * sizeof(tl_value));
+    }
+    for (; out->nslots < slots->nslots; out->nslots++) {
+        out->slots[out->nslots] = tl_ref(slots->slots[out->nslots]);
+    }
+    for (; out->ncells < s->ncells; out->ncells++) {
+        out->cells[out->ncells] = tl_ref(s->cells[out->ncells]);
+        out->written[out->ncells] = s->written[out->ncells];
+    }
+    return TL_OK;
+}
+
 tl_status tl_gstate_fake(tl_eval *ev, const tl_gstate *s,
-                         const tl_gstate *before, tl_gstate *out)
+                         const tl_gstate *before, bool slots, tl_gstate *out)
 {
     size_t cells = tl_trace_of(ev)->cells.len;
     tl_status st = TL_OK;
@@ -187,7 +253,12 @@ tl_status tl_gstate_fake(tl_eval *ev, const tl_gstate *s,
                             s->nslots * sizeof(tl_value));
     }
     for (size_t i = 0; i < s->nslots && st == TL_OK; i++) {
-        st = fake_value(ev, s->slots[i], before->slots[i], &out->slots[i]);
+        if (slots) {
+            st = fake_value(ev, s->slots[i], before->slots[i],
+                            &out->slots[i]);
+        } else {
+            out->slots[i] = tl_ref(s->slots[i]);
+        }
         out->nslots++;
     }
     for (size_t i = 0; i < cells && st == TL_OK; i++) {
@@ -207,11 +278,11 @@ tl_status tl_gstate_settle(tl_eval *ev, const tl_gstate *before)
 
     for (size_t i = 0; i < before->nslots; i++) {
         if (!tl_gvalue_same(ev->frame->slots[i], before->slots[i])) {
-            TL_TRY(settle_int(ev, &ev->frame->slots[i]));
+            TL_TRY(tl_gstate_settle_value(ev, &ev->frame->slots[i]));
         }
     }
     for (size_t i = 0; i < tr->cells.len; i++) {
-        TL_TRY(settle_int(ev, &tr->cells.items[i].value));
+        TL_TRY(tl_gstate_settle_value(ev, &tr->cells.items[i].value));
     }
     return ev->rt->draws == before->draws ? TL_OK : tl_trace_counter(ev);
 }
@@ -240,6 +311,10 @@ static tl_status add_pair(tl_eval *ev, tl_gpairs *p, tl_gval a, tl_gval b)
 
 static tl_status differ(tl_eval *ev, tl_value a, tl_value b, const char *what)
 {
+    if (strcmp(tl_value_type_str(a).s, tl_value_type_str(b).s) == 0) {
+        return tl_trace_refuse(ev, "`%s` is not the same %s on both ways",
+                               what, tl_value_type_str(a).s);
+    }
     return tl_trace_refuse(ev, "`%s` is %s on one way and %s on the other",
                            what, tl_value_type_str(a).s,
                            tl_value_type_str(b).s);

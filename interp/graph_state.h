@@ -23,10 +23,15 @@ static inline bool tl_gstate_wrote(const tl_gstate *s, size_t i)
 TL_MUST_USE tl_status tl_gstate_placeholder(tl_eval *ev, tl_value v,
                                             tl_value *out);
 
-/* A state as `before` where `s` is, else of placeholders for what `s` has. */
+/* A state as `before` where `s` is, else of placeholders for what `s` has;
+ * without `slots` those are as they are. */
 TL_MUST_USE tl_status tl_gstate_fake(tl_eval *ev, const tl_gstate *s,
-                                     const tl_gstate *before,
+                                     const tl_gstate *before, bool slots,
                                      tl_gstate *out);
+
+/* A copy, of which each value is counted; `slots` may be of another state. */
+TL_MUST_USE tl_status tl_gstate_copy(tl_eval *ev, const tl_gstate *s,
+                                     const tl_gstate *slots, tl_gstate *out);
 
 /* Ints of the running state that are symbols become values of the region that
  * is open, so that they can leave it; the counter of draws too. */

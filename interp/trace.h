@@ -111,13 +111,35 @@ typedef struct tl_gstate {
     tl_gval base;               /* value of the builder's counter */
 } tl_gstate;
 
-/* A return, or the end of a turn, under a condition that the run decides. */
+/* One way in which a piece of code may end. */
+typedef struct tl_gway {
+    bool is;
+    tl_gval taken;   /* host bool: it has ended so; 0: if it has ended */
+    tl_value value;  /* of a return, or of an expression */
+    tl_gstate state; /* at that moment */
+} tl_gway;
+
+#define TL_GWAYS 4 /* NEXT, BREAK, CONTINUE, RETURN of tl_flow */
+
+/* How a piece of code ends: one of its ways is taken.  None: it raises. */
+typedef struct tl_gends {
+    tl_gway way[TL_GWAYS];
+} tl_gends;
+
+void tl_gends_fini(tl_gends *e);
+
+/* A condition of the run under which code has left: what follows stands in a
+ * region that is open until the ways come together (graph_ways.h). */
 typedef struct tl_gexit {
-    tl_flow flow;          /* RETURN, BREAK, CONTINUE */
-    const tl_frame *frame; /* that it leaves */
-    tl_gval cond;          /* host bool: it has left */
-    tl_value value;        /* of a return */
-    tl_gstate state;       /* at that moment */
+    const tl_frame *frame;
+    tl_gval cond;    /* host bool; `left` is where it is true, or `region` if
+                        there is no `left` */
+    uint32_t left;   /* closed region that leaves; 0: its ways are values of
+                        the region around */
+    uint32_t region; /* that is open */
+    uint32_t around;
+    tl_gends ends;   /* of what has left */
+    tl_gstate before; /* when the region was opened */
 } tl_gexit;
 
 void tl_gexit_fini(tl_gexit *e);
@@ -154,9 +176,8 @@ typedef struct tl_trace {
     tl_gblock *block; /* open around the whole trace: its inputs are leaves; or
                          NULL */
     TL_GARRAY(tl_gval) leaves; /* by input: its leaf, or 0 */
-    uint32_t turn; /* body of the loop region that is walked, or 0 */
-    const tl_frame *turn_frame; /* in which the loop stands */
     TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
+    bool too_deep; /* so many are open that the newest was refused */
     bool raised;  /* the failure on its way up is a raise in a region */
     bool gave_up; /* the run itself will say why: no E0602 */
 } tl_trace;

@@ -316,6 +316,90 @@ static void globals(program *p)
     }
 }
 
+/* A helper that leaves by conditions of the run: branches in branches, loops
+ * that unroll and loops that the run counts, with prints that must not happen
+ * after it has left. */
+static void leaving(gen *g, const char *name)
+{
+    int how = rng_below(&g->r, 6);
+    const char *loud = rng_chance(&g->r, 40) ? "print(\"on\", x.sum())"
+                                             : "pass";
+    const char *t = number(g, -1, 2), *u = number(g, -2, 3);
+
+    line(g, "fn %s(x):", name);
+    switch (how) {
+    case 0:
+        line(g, "    if x.sum() > %s:", t);
+        line(g, "        return x * %s", number(g, -1, 2));
+        line(g, "    %s", loud);
+        line(g, "    y = cos(x)");
+        line(g, "    return y");
+        return;
+    case 1:
+        line(g, "    if x.sum() > %s:", t);
+        line(g, "        x = tanh(x)");
+        line(g, "        if x.sum() > %s:", u);
+        line(g, "            return x + 0.5");
+        line(g, "        elif x.sum() < 0.1:");
+        line(g, "            return sin(x)");
+        line(g, "        %s", loud);
+        line(g, "    return x * %s", number(g, -1, 2));
+        return;
+    case 2:
+        line(g, "    for k in range(%d):", rng_range(&g->r, 1, 4));
+        line(g, "        if x.sum() > %s:", t);
+        line(g, "            %s", rng_chance(&g->r, 50) ? "break"
+                                                        : "continue");
+        if (rng_chance(&g->r, 50)) {
+            line(g, "        if x.sum() < %s:", u);
+            line(g, "            return x - k");
+        }
+        line(g, "        %s", loud);
+        line(g, "        x = x * 0.5 + 0.25");
+        line(g, "    return x");
+        return;
+    case 3:
+        line(g, "    n = 0");
+        line(g, "    while true:");
+        line(g, "        x = x * %s", number(g, 0.2, 0.8));
+        line(g, "        n += 1");
+        line(g, "        if x.sum() < %s or n > 5:", t);
+        line(g, "            return x * n");
+        if (rng_chance(&g->r, 50)) {
+            line(g, "        if n > 3:");
+            line(g, "            break");
+        }
+        line(g, "        %s", loud);
+        line(g, "    return x + 1.0");
+        return;
+    case 4:
+        line(g, "    n = 1 if len(x.shape) == 0 else x.shape[-1]");
+        line(g, "    for k in range(n %% 4 + %d):", rng_range(&g->r, 0, 3));
+        line(g, "        x = sin(x + k)");
+        line(g, "        if x.sum() > %s:", t);
+        line(g, "            return x * %s", number(g, -1, 2));
+        line(g, "        for j in [0.5, 2.0]:");
+        line(g, "            if x.sum() < %s:", u);
+        line(g, "                %s", rng_chance(&g->r, 50) ? "break"
+                                                            : "return cos(x)");
+        line(g, "            x = x * j");
+        line(g, "        %s", loud);
+        line(g, "    return x");
+        return;
+    default:
+        line(g, "    for k in [1.0, -0.5, 0.25]:");
+        line(g, "        if x.sum() > %s:", t);
+        line(g, "            if x.max() > %s:", u);
+        line(g, "                return x * k");
+        line(g, "            x = x - k");
+        line(g, "            continue");
+        line(g, "        %s", loud);
+        line(g, "        x = tanh(x) * 0.9");
+        line(g, "    return x");
+        return;
+    }
+}
+
 /* Functions of one tensor that keep its type. */
 static void helpers(program *p)
 {
@@ -327,25 +411,12 @@ static void helpers(program *p)
         if (rng_chance(&g->r, 40)) {
             continue;
         }
-        switch (rng_below(&g->r, 21) / 4) {
+        switch (rng_below(&g->r, 5)) {
         case 0:
             line(g, "fn %s(x) = tanh(x) * %s", name, number(g, -2, 2));
             break;
-        case 5: /* rare: a loop that unrolls is refused for it */
-            line(g, "fn %s(x):", name);
-            line(g, "    for k in range(%d):", rng_range(&g->r, 1, 4));
-            line(g, "        if x.sum() > %s:", number(g, -1, 2));
-            line(g, "            %s",
-                 rng_chance(&g->r, 50) ? "break" : "continue");
-            line(g, "        x = x * 0.5 + 0.25");
-            line(g, "    return x");
-            break;
         case 4:
-            line(g, "fn %s(x):", name);
-            line(g, "    if x.sum() > %s:", number(g, -1, 2));
-            line(g, "        return x * %s", number(g, -1, 2));
-            line(g, "    y = cos(x)");
-            line(g, "    return y");
+            leaving(g, name);
             break;
         case 1:
             line(g, "fn %s(x, k=%s):", name, number(g, -2, 2));

@@ -60,7 +60,7 @@ static bool op_for(gen *g)
     if (g->depth > 1 || !carried(g, &v)) {
         return false;
     }
-    i = fresh(g, "i");
+    i = fresh(g, "q");
     switch (rng_below(&g->r, 4)) {
     case 0:
         if (pick_int(g, 1, 4, &n)) {
@@ -196,7 +196,7 @@ static bool op_collect(gen *g)
         return false;
     }
     name = fresh(g, "c");
-    i = fresh(g, "i");
+    i = fresh(g, "q");
     line(g, "%s = []", name);
     line(g, "for %s in range(%s):", i, n.text);
     line(g, "    %s += [%s * %s + %s]", name, a.text, number(g, -1, 1), i);
@@ -223,7 +223,7 @@ static bool op_rows(gen *g)
         give_back(g, &a);
         return false;
     }
-    row = fresh(g, "i");
+    row = fresh(g, "q");
     line(g, "for %s in %s:", row, a.text);
     line(g, "    %s = tanh(%s + %s(%s.sum()) * %s)", v.text, v.text,
          tl_dtype_name(v.dtype), row, number(g, -1, 1));
