@@ -80,6 +80,9 @@ void tl_rt_fini(tl_rt *rt)
     tl_threads_free(rt->threads);
     if (rt->owns) {
         tl_pool_free(rt->pool);
+        if (rt->device) {
+            tl_cpu_device_fini(rt->device);
+        }
         tl_free(rt->device);
     }
     memset(rt, 0, sizeof(*rt));

@@ -63,8 +63,26 @@ static tl_status operand(tl_kernel_ctx *k, const tl_tensor *t, void **data,
     return TL_OK;
 }
 
+#ifdef HAVE_ONEDNN
+/* The gradient of an image: a block of channels would be mostly padding. */
+static bool few_channels(const tl_conv *c)
+{
+    return c->kind == TL_CONV_DATA && c->geo.c <= 4 && c->geo.groups == 1;
+}
+#endif
+
 static tl_status run(tl_kernel_ctx *k, const tl_conv *c)
 {
+#ifdef HAVE_ONEDNN
+    if (c->dtype == TL_f32 && !few_channels(c)) {
+        bool done = false;
+
+        TL_TRY(tl_conv_onednn(k, c, &done));
+        if (done) {
+            return TL_OK;
+        }
+    }
+#endif
     return tl_conv_own(k, c);
 }
 

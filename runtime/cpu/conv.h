@@ -70,7 +70,20 @@ typedef struct tl_conv_rows {
 extern const tl_conv_rows tl_conv_rows_f32, tl_conv_rows_f64;
 extern const tl_conv_rows tl_conv_rows_f32_avx2, tl_conv_rows_f64_avx2;
 
+/* Those of f32 or f64, for this CPU. */
+const tl_conv_rows *tl_conv_rows_of(tl_dtype dtype);
+
 /* ---- backends ----------------------------------------------------------- */
+
+/* Release what a device keeps of convolutions; NULL is allowed. */
+void tl_conv_cache_free(struct tl_conv_cache *cache);
+
+#ifdef HAVE_ONEDNN
+/* By oneDNN, f32 only; *done stays false if it has nothing good for this
+ * shape.  Bits depend on shape and operands alone. */
+TL_MUST_USE tl_status tl_conv_onednn(tl_kernel_ctx *k, const tl_conv *c,
+                                     bool *done);
+#endif
 
 /* Patches and our own matrix products; depthwise ones directly.  Bits depend
  * on nothing but the operands. */

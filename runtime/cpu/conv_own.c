@@ -255,7 +255,7 @@ static void direct_weight_task(void *arg, int64_t task, int worker)
 
 /* ---- setting up --------------------------------------------------------- */
 
-static const tl_conv_rows *rows_of(tl_dtype dtype)
+const tl_conv_rows *tl_conv_rows_of(tl_dtype dtype)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_has_avx2()) {
@@ -328,7 +328,7 @@ static size_t round_up(int64_t elements, size_t width)
 
 static void init(job *j, const tl_conv *c, int64_t threads)
 {
-    *j = (job){.c = c, .g = &c->geo, .rows = rows_of(c->dtype),
+    *j = (job){.c = c, .g = &c->geo, .rows = tl_conv_rows_of(c->dtype),
                .width = tl_dtype_size(c->dtype),
                .in = tl_conv_volume(c->geo.in),
                .out = tl_conv_volume(c->geo.out),

@@ -11,6 +11,7 @@
 #include <cpuid.h>
 #endif
 
+#include "runtime/cpu/conv.h"
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/kern.h"
 
@@ -83,10 +84,17 @@ bool tl_cpu_avx2_kernels(void)
 void tl_cpu_device_init(tl_device *device)
 {
     device->name = "cpu";
+    device->convs = NULL;
     set_plain(device);
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_avx2_kernels()) {
         set_avx2(device);
     }
 #endif
+}
+
+void tl_cpu_device_fini(tl_device *device)
+{
+    tl_conv_cache_free(device->convs);
+    device->convs = NULL;
 }

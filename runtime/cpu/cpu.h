@@ -8,6 +8,9 @@
  * Cheap: no library is initialised before its first use. */
 void tl_cpu_device_init(tl_device *device);
 
+/* Release what the device has kept. */
+void tl_cpu_device_fini(tl_device *device);
+
 /* Does this CPU run the kernels that are compiled for AVX2, FMA and F16C? */
 bool tl_cpu_avx2_kernels(void);
 

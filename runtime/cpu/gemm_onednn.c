@@ -11,24 +11,31 @@
 #include "runtime/cpu/gemm.h"
 
 #ifdef HAVE_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
+#include "runtime/cpu/onednn.h"
 
 #pragma GCC diagnostic ignored "-Wredundant-decls"
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
-static void use_one_thread(void)
+void tl_onednn_one_thread_now(void)
+{
+    if (omp_set_num_threads) {
+        omp_set_num_threads(1);
+    }
+}
+
+void tl_onednn_one_thread(void)
 {
     static _Thread_local bool done;
 
-    if (!done && omp_set_num_threads) {
-        omp_set_num_threads(1);
+    if (!done) {
+        tl_onednn_one_thread_now();
     }
     done = true;
 }
 
 bool tl_gemm_onednn(const tl_gemm *g)
 {
-    use_one_thread();
+    tl_onednn_one_thread();
     return dnnl_sgemm(g->ta ? 'T' : 'N', g->tb ? 'T' : 'N', g->m, g->n, g->k,
                       1.0f, g->a, g->lda, g->b, g->ldb, 0.0f, g->c,
                       g->ldc) == dnnl_success;

@@ -60,6 +60,7 @@ struct tl_device {
     const char *name; /* "cpu", "cuda:0" */
     tl_kernel_fn *kernel[TL_OP_COUNT];
     tl_map_grad_fn *map_grad;
+    struct tl_conv_cache *_Atomic convs; /* the CPU's: runtime/cpu/conv.h */
 };
 
 #endif
