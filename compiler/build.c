@@ -376,7 +376,9 @@ tl_status tl_gbuild_alias(tl_gbuild *b, tl_gval v, tl_gval *out)
                         ? 0
                         : b->values.items[v].seen & b->visible;
 
-    return add_one(b, &n, tl_gbuild_type(b, v), TL_GC_TENSOR, seen, out);
+    TL_TRY(add_one(b, &n, tl_gbuild_type(b, v), TL_GC_TENSOR, seen, out));
+    b->values.items[*out].lowered = b->values.items[v].lowered;
+    return TL_OK;
 }
 
 tl_status tl_gbuild_num(tl_gbuild *b, tl_gclass cls, tl_gscalar value,
@@ -592,6 +594,14 @@ static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
             b, out[i], type,
             real ? seen_result(b, f, first, i - extra) : 0));
         b->values.items[out[i]].late = !type;
+        if (type) {
+            tl_gval of = i < extra + f->n ? f->like[i - extra]
+                                          : f->stacked[i - extra - f->n];
+
+            b->values.items[out[i]].lowered = b->values.items[of].lowered;
+            b->values.items[out[i]].weight = i < extra + f->n &&
+                                             b->values.items[of].weight;
+        }
     }
     return TL_OK;
 }

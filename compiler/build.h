@@ -38,6 +38,8 @@ typedef struct tl_bvalue {
     bool late;            /* a host scalar that only the run knows: it comes
                              from a tensor or differs from turn to turn */
     bool leaf;            /* of a grad block: an alias that is no operation */
+    bool lowered;         /* shown to the program as f32 (runtime/amp) */
+    bool weight;          /* what a parameter holds, or a view of that */
 } tl_bvalue;
 
 struct tl_gbuild {

@@ -279,6 +279,8 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
 
         out[k] = first + (tl_gval)k;
         TL_TRY(tl_gbuild_note(b, out[k], &types[k], real ? seen : 0));
+        b->values.items[out[k]].weight = c->info->cls == TL_CLASS_VIEW &&
+                                         b->values.items[c->in[0]].weight;
     }
     return TL_OK;
 }

@@ -303,7 +303,7 @@ static void exact_tensor(const tl_tensor *t, tl_buf *out)
 {
     bool real = tl_dtype_is_float(t->dtype);
 
-    tl_buf_printf(out, "%s[", tl_dtype_name(t->dtype));
+    tl_buf_printf(out, "%s[", tl_dtype_name(tl_tensor_shown(t)));
     for (int i = 0; i < t->rank; i++) {
         tl_buf_printf(out, i > 0 ? ", %lld" : "%lld", (long long)t->size[i]);
     }

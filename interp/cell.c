@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/free.h"
 #include "interp/sym.h"
@@ -155,9 +156,10 @@ static tl_status fit_tensor(tl_eval *ev, tl_cell *cell, tl_value *v)
         if (ev->domain->has_data) {
             adopt_type(cell, &type);
         }
-        return TL_OK;
+    } else {
+        TL_TRY(fit_type(ev, cell, &type));
     }
-    return fit_type(ev, cell, &type);
+    return tl_eval_widen(ev, v); /* cells hold what they show */
 }
 
 static tl_status wrong_host(tl_eval *ev, const tl_cell *cell,
@@ -201,18 +203,31 @@ static tl_status fit_host(tl_eval *ev, const tl_cell *cell, tl_value *v)
     }
 }
 
-/* Where the flag of `v` is false the old leaf stays; the flag is dropped. */
-static tl_status keep_unflagged(tl_eval *ev, const tl_tree *old, tl_tree *v)
+/* Where `flag` is false the leaf that the cell has (as the domain sees it)
+ * stays. */
+static tl_status keep_unflagged(tl_eval *ev, tl_cell *cell, tl_value flag,
+                                tl_tree *v)
 {
-    tl_value flag = v->finite;
+    tl_value old;
+    tl_status st;
 
-    for (size_t i = 0; i < v->shape->len; i++) {
-        tl_value in[3] = {tl_ref(flag), v->items[i], tl_ref(old->items[i])};
+    TL_TRY(ev->domain->cell_plain != NULL
+               ? ev->domain->cell_plain(ev, cell, &old)
+               : ev->domain->cell_get(ev, cell, &old));
+    st = old.tag == TL_V_TREE && tl_tree_shape_same(old.tree->shape, v->shape)
+             ? TL_OK
+             : tl_fail(ev->diag, TL_E0512,
+                       "cell `%s` holds a tree of another structure",
+                       cell_name(cell));
+    for (size_t i = 0; i < v->shape->len && st == TL_OK; i++) {
+        tl_value in[3] = {tl_ref(flag), v->items[i],
+                          tl_ref(old.tree->items[i])};
 
         v->items[i] = tl_empty();
-        TL_TRY(tl_eval_op(ev, TL_OP_where, in, 3, NULL, &v->items[i]));
+        st = tl_eval_op(ev, TL_OP_where, in, 3, NULL, &v->items[i]);
     }
-    return TL_OK;
+    tl_unref(old);
+    return st;
 }
 
 /* A copy of `v` without flag and scaler. */
@@ -235,11 +250,34 @@ static tl_status plain_tree(tl_eval *ev, tl_value v, tl_value *out)
     return st;
 }
 
-static tl_status fit_tree(tl_eval *ev, const tl_cell *cell, tl_value *v)
+/* Lowered items of a tree become f32. */
+static tl_status widen_tree(tl_eval *ev, tl_value *v)
+{
+    bool lowered = false;
+    tl_value plain;
+
+    for (size_t i = 0; i < v->tree->shape->len; i++) {
+        lowered = lowered || tl_is_lowered(ev, v->tree->items[i]);
+    }
+    if (!lowered) {
+        return TL_OK;
+    }
+    TL_TRY(plain_tree(ev, *v, &plain));
+    plain.tree->finite = tl_ref(v->tree->finite);
+    plain.tree->scaler = tl_ref(v->tree->scaler);
+    tl_unref(*v);
+    *v = plain;
+    for (size_t i = 0; i < plain.tree->shape->len; i++) {
+        TL_TRY(tl_eval_widen(ev, &plain.tree->items[i]));
+    }
+    return TL_OK;
+}
+
+static tl_status fit_tree(tl_eval *ev, tl_cell *cell, tl_value *v)
 {
     const tl_tree *old =
         cell->value.tag == TL_V_TREE ? cell->value.tree : NULL;
-    tl_value plain, flag;
+    tl_value plain;
     tl_status st;
 
     if (v->tag != TL_V_TREE) {
@@ -251,23 +289,19 @@ static tl_status fit_tree(tl_eval *ev, const tl_cell *cell, tl_value *v)
                        "cell `%s` holds a tree of another structure",
                        cell_name(cell));
     }
+    TL_TRY(widen_tree(ev, v));
     if (v->tree->finite.tag == TL_V_EMPTY &&
         v->tree->scaler.tag == TL_V_EMPTY) {
         return TL_OK;
     }
     TL_TRY(plain_tree(ev, *v, &plain));
-    flag = tl_ref(v->tree->finite);
-    if (old && flag.tag != TL_V_EMPTY) {
-        plain.tree->finite = tl_ref(flag);
-        st = keep_unflagged(ev, old, plain.tree);
-        tl_drop(&plain.tree->finite);
+    if (old && v->tree->finite.tag != TL_V_EMPTY) {
+        st = keep_unflagged(ev, cell, v->tree->finite, plain.tree);
         if (st != TL_OK) {
             tl_unref(plain);
-            tl_unref(flag);
             return st;
         }
     }
-    tl_unref(flag);
     tl_unref(*v);
     *v = plain;
     return TL_OK;
@@ -351,6 +385,9 @@ void tl_cell_store_take(tl_cell *cell, tl_value v)
 {
     tl_value old = cell->value, init = cell->init;
 
+    if (cell->kind == TL_CELL_PARAM && v.tag == TL_V_TENSOR) {
+        v.tensor->flags |= TL_TENSOR_WEIGHT;
+    }
     cell->value = v;
     cell->version++;
     cell->init = tl_empty();
@@ -420,12 +457,13 @@ typedef struct saved {
     struct tl_init_key key;
     tl_gradblk *grads;
     int no_check;
+    bool lowers;
 } saved;
 
 static saved init_enter(tl_eval *ev, const tl_cell *cell)
 {
     saved s = {ev->domain, ev->domain_state, ev->init_key, ev->grads,
-               ev->no_check};
+               ev->no_check, ev->rt->amp.on};
 
     if (!ev->domain->has_data) {
         ev->domain = &tl_domain_concrete;
@@ -436,11 +474,13 @@ static saved init_enter(tl_eval *ev, const tl_cell *cell)
     ev->grads = NULL;
     ev->no_check++;
     ev->rt->no_grad++;
+    ev->rt->amp.on = false;
     return s;
 }
 
 static void init_leave(tl_eval *ev, const saved *s)
 {
+    ev->rt->amp.on = s->lowers;
     ev->rt->no_grad--;
     ev->no_check = s->no_check;
     ev->grads = s->grads;

@@ -193,7 +193,7 @@ bool tl_saved_type(const tl_saved *saved, tl_ttype *out)
         v = cell->value.tree->items[saved->item];
     }
     if (v.tag == TL_V_TENSOR) {
-        tl_tensor_type(v.tensor, out);
+        tl_tensor_shown_type(v.tensor, out);
         return true;
     }
     if (!cell || !cell->has_type) {

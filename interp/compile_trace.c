@@ -1,6 +1,7 @@
 /* compile_trace.c - from a call to an entry: the trace and what is kept. */
 #include <string.h>
 
+#include "interp/autocast.h"
 #include "interp/compiled_impl.h"
 #include "interp/dict.h"
 #include "interp/record.h"
@@ -559,6 +560,7 @@ tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     e->f32_as_f64 = ev->f32_as_f64;
     e->in_grad = ev->grads != NULL;
     e->taped = tl_is_taped(ev);
+    e->autocast = tl_autocast_key(ev);
     st = tl_trace_call(ev, f, call, NULL, e, finish, NULL, &done);
     if (st == TL_OK && done && e->taped) {
         st = tl_entry_trace_grad(ev, f, call, e, &e->grad);

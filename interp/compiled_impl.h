@@ -67,6 +67,7 @@ typedef struct tl_entry {
     bool no_grad, f32_as_f64;
     bool in_grad; /* a grad block is open around the call */
     bool taped;   /* a tape sees it: there is a gradient */
+    uint8_t autocast; /* tl_autocast_key of the call */
     tl_entry_grad *grad; /* of calls that a tape sees; else NULL */
     tl_steps steps;
     TL_GARRAY(tl_root) roots;

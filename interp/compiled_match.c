@@ -1,4 +1,5 @@
 /* compiled_match.c - does a call fit an entry, and if not, why? */
+#include "interp/autocast.h"
 #include "interp/compiled_impl.h"
 
 /* ---- does an entry fit? ------------------------------------------------- */
@@ -42,7 +43,7 @@ static bool same_state(const tl_eval *ev, const tl_entry *e)
     return e->no_grad == (ev->rt->no_grad > 0) &&
            e->f32_as_f64 == ev->f32_as_f64 &&
            e->in_grad == (ev->grads != NULL) &&
-           e->taped == tl_is_taped(ev);
+           e->taped == tl_is_taped(ev) && e->autocast == tl_autocast_key(ev);
 }
 
 static bool same_mode(const tl_tmode *m)

@@ -4,6 +4,7 @@
  * repeat it.  What a run prints is kept until it has succeeded. */
 #include "interp/compiled_impl.h"
 #include "runtime/base/mem.h"
+#include "runtime/tape/tape.h"
 
 /* ---- a run -------------------------------------------------------------- */
 
@@ -97,19 +98,39 @@ void tl_entry_release(tl_entry *e)
     }
 }
 
+/* An output as a value that the program sees as `shown`: what autocast has
+ * lowered is stored otherwise. */
+static tl_status shown_tensor(tl_eval *ev, tl_tensor *t, tl_dtype shown,
+                              tl_value *out)
+{
+    tl_tensor *made;
+
+    TL_TRY(tl_tensor_show(&made, t, shown, ev->diag));
+    if (made != t && ev->rt->tape != NULL) {
+        tl_status st = tl_tape_share(ev->rt->tape, made, t, ev->diag);
+
+        if (st != TL_OK) {
+            tl_tensor_unref(made);
+            return st;
+        }
+    }
+    *out = tl_tensor_value_take(made);
+    return TL_OK;
+}
+
 /* An output in place of a node of a pattern. */
 static tl_status result_of(void *arg, tl_value node, tl_value *out)
 {
-    tl_entry *e = arg;
+    const tl_effect_arg *to = arg;
+    tl_entry *e = to->entry;
 
     if (node.tag == TL_V_SYM) {
         *out = tl_scalar_value(e->result_scalars[node.sym->id - 1],
                                node.sym->hint.tag);
         return TL_OK;
     }
-    *out = tl_tensor_value_take(
-        tl_tensor_ref(e->results[node.node->id - 1]));
-    return TL_OK;
+    return shown_tensor(to->ev, e->results[node.node->id - 1],
+                        node.node->type.dtype, out);
 }
 
 bool tl_tree_is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
@@ -135,6 +156,7 @@ bool tl_tree_is_unchanged(const tl_entry *e, tl_value pattern, tl_value now)
 static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
 {
     tl_value now = c->cell->value;
+    tl_effect_arg to = {ev, e};
 
     if (c->pattern.tag == TL_V_NODE && now.tag == TL_V_TENSOR &&
         now.tensor == e->results[c->pattern.node->id - 1]) {
@@ -142,7 +164,7 @@ static tl_status new_value(tl_eval *ev, tl_entry *e, tl_ecell *c)
     }
     return tl_tree_is_unchanged(e, c->pattern, now)
                ? TL_OK
-               : tl_lift_back(ev, c->pattern, result_of, e, &c->next);
+               : tl_lift_back(ev, c->pattern, result_of, &to, &c->next);
 }
 
 static tl_status store_cell(tl_eval *ev, tl_ecell *c)
@@ -155,6 +177,9 @@ static tl_status store_cell(tl_eval *ev, tl_ecell *c)
     }
     if (c->cell->hold == TL_HOLD_TENSOR && !c->cell->has_type) {
         return tl_cell_write_take(ev, c->cell, v); /* adopts its type */
+    }
+    if (ev->rt->amp.ncasts > 0 && c->cell->value.tag == TL_V_TENSOR) {
+        tl_amp_forget(&ev->rt->amp, c->cell->value.tensor);
     }
     tl_cell_store_take(c->cell, v);
     return TL_OK;
@@ -200,7 +225,8 @@ static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
     bool kept = tl_program_given(e->program, &ngiven) != NULL;
     size_t n = kept ? e->holds.nloose_cells : e->ncells;
     tl_value result = tl_empty();
-    tl_status st = tl_lift_back(ev, e->result, result_of, e, &result);
+    tl_effect_arg to = {ev, e};
+    tl_status st = tl_lift_back(ev, e->result, result_of, &to, &result);
 
     for (size_t k = 0; k < n && st == TL_OK; k++) {
         tl_ecell *c = changed_cell(e, k, kept);
@@ -239,8 +265,10 @@ static tl_status commit(tl_eval *ev, tl_entry *e, tl_value *out)
 static tl_status run_dry(tl_eval *ev, tl_entry *e, const tl_run *run,
                          tl_value *out)
 {
+    tl_effect_arg to = {ev, e};
+
     TL_TRY(tl_program_zeros(e->program, ev->rt, run));
-    return tl_lift_back(ev, e->result, result_of, e, out);
+    return tl_lift_back(ev, e->result, result_of, &to, out);
 }
 
 tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)

@@ -145,15 +145,21 @@ static tl_status concrete_effect(tl_eval *ev, tl_host_effect what,
 
 static tl_status concrete_cell_get(tl_eval *ev, tl_cell *cell, tl_value *out)
 {
-    if (cell->watchers > 0) {
-        return tl_grad_cell_leaf(ev, cell, out);
+    if (cell->watchers == 0) {
+        return tl_cell_value(ev, cell, out);
     }
-    return tl_cell_value(ev, cell, out);
+    TL_TRY(tl_grad_cell_leaf(ev, cell, out));
+    if (cell->kind == TL_CELL_PARAM && out->tag == TL_V_TENSOR) {
+        out->tensor->flags |= TL_TENSOR_WEIGHT; /* a header of its own */
+    }
+    return TL_OK;
 }
 
 static tl_status concrete_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
 {
-    (void)ev;
+    if (ev->rt->amp.ncasts > 0 && cell->value.tag == TL_V_TENSOR) {
+        tl_amp_forget(&ev->rt->amp, cell->value.tensor);
+    }
     tl_cell_store_take(cell, v);
     return TL_OK;
 }

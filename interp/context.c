@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "interp/autocast.h"
 #include "interp/builtin.h"
 #include "interp/container.h"
 #include "interp/domain.h"
@@ -97,6 +98,10 @@ tl_status tl_context_enter(tl_eval *ev, tl_value context, tl_value *state)
     switch (context.context->kind) {
     case TL_CONTEXT_MODE:
         return enter_mode(ev, context.context, state);
+    case TL_CONTEXT_AUTOCAST:
+        tl_autocast_enter(ev, context.context->on, context.context->dtype,
+                          state);
+        return TL_OK;
     default:
         return TL_OK;
     }
@@ -106,6 +111,9 @@ void tl_context_leave(tl_eval *ev, tl_value context, tl_value state)
 {
     if (is_no_grad(context)) {
         ev->rt->no_grad--;
+    }
+    if (context.tag == TL_V_CONTEXT && state.tag == TL_V_INT) {
+        tl_autocast_leave(ev, state);
     }
     if (context.tag == TL_V_CONTEXT && state.tag == TL_V_LIST) {
         for (size_t i = 0; i + 1 < state.seq->len; i += 2) {

@@ -9,7 +9,7 @@
 
 typedef enum tl_context_kind {
     TL_CONTEXT_MODE,       /* value: modules; eval: eval or train */
-    TL_CONTEXT_AUTOCAST,   /* dtype */
+    TL_CONTEXT_AUTOCAST,   /* dtype; on: it lowers */
     TL_CONTEXT_DEVICE,     /* value: the name */
     TL_CONTEXT_CHECKPOINT, /* runs as it is: memory is not saved yet */
     TL_CONTEXT_PROFILE
@@ -18,7 +18,7 @@ typedef enum tl_context_kind {
 struct tl_context {
     tl_obj obj;
     tl_context_kind kind;
-    bool eval;
+    bool eval, on;
     tl_dtype dtype;
     tl_value value;
 };

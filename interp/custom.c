@@ -4,6 +4,7 @@
  * its place: from the float tensor parameters to the results.  The tapes
  * around it see the body as ordinary code, since the clause reads its locals,
  * and the results by the rule again (LANGUAGE.md 6). */
+#include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/trace.h"
@@ -20,6 +21,8 @@ typedef struct rule {
     tl_value *saved; /* fn->nsaved values */
     tl_ttype outs[TL_MAX_OUTPUTS]; /* of the float results */
     tl_ttype ins[TL_INLINE_ARGS];  /* of the float tensor parameters */
+    uint8_t outs_stored[TL_MAX_OUTPUTS]; /* the dtypes in which autocast */
+    uint8_t ins_stored[TL_INLINE_ARGS];  /* has stored those */
     int nout, nin;
     tl_span span;
 } rule;
@@ -152,11 +155,31 @@ static tl_status check_gradients(tl_eval *ev, const rule *r,
     return TL_OK;
 }
 
-/* The clause in a frame of the call; dys[] (taken) become grads[]. */
+/* The gradient of a lowered parameter is stored as that is, that of another
+ * one is not lowered. */
+static tl_status store_gradients(tl_eval *ev, const rule *r, tl_value *grads)
+{
+    for (int i = 0; i < r->nin; i++) {
+        tl_dtype want = (tl_dtype)r->ins_stored[i];
+
+        if (!tl_is_tensor(grads[i]) ||
+            tl_stored_dtype(ev, grads[i]) == want) {
+            continue;
+        }
+        TL_TRY(tl_eval_widen(ev, &grads[i]));
+        if (want != r->ins[i].dtype) {
+            TL_TRY(tl_eval_lower(ev, &grads[i], want));
+        }
+    }
+    return TL_OK;
+}
+
+/* The clause in a frame of the call, in f32; dys[] (taken) become grads[]. */
 static tl_status run_rule(rule *r, tl_value *dys, tl_value *grads)
 {
     tl_eval *ev = r->ev;
     const tl_funcdef *around = ev->rule;
+    bool lowers = ev->rt->amp.on;
     tl_frame frame;
     tl_status st;
 
@@ -171,6 +194,7 @@ static tl_status run_rule(rule *r, tl_value *dys, tl_value *grads)
     }
     ev->rule = r->fn;
     ev->no_check++;
+    ev->rt->amp.on = false;
     st = fill_upstream(ev, r, dys);
     if (st == TL_OK) {
         st = run_clause(ev, r->fn, dys, r->nout, grads, r->nin);
@@ -178,6 +202,10 @@ static tl_status run_rule(rule *r, tl_value *dys, tl_value *grads)
     if (st == TL_OK) {
         st = check_gradients(ev, r, grads);
     }
+    if (st == TL_OK) {
+        st = store_gradients(ev, r, grads);
+    }
+    ev->rt->amp.on = lowers;
     ev->no_check--;
     ev->rule = around;
     if (st != TL_OK) {
@@ -195,13 +223,21 @@ static tl_status rule_gradient(void *data, tl_tensor *const *g, int nout,
     rule *r = data;
     tl_value dys[TL_MAX_OUTPUTS], grads[TL_INLINE_ARGS];
 
-    (void)diag;
+    tl_status st = TL_OK;
+
     TL_CHECK(nout == r->nout && nin == r->nin);
     for (int i = 0; i < nout; i++) {
-        dys[i] = g[i] != NULL ? tl_tensor_value_take(tl_tensor_ref(g[i]))
-                              : tl_empty();
+        tl_tensor *dy = NULL;
+
+        dys[i] = tl_empty();
+        if (g[i] != NULL && st == TL_OK) {
+            st = tl_tensor_show(&dy, g[i], r->outs[i].dtype, diag);
+            dys[i] = dy != NULL ? tl_tensor_value_take(dy) : tl_empty();
+        }
     }
-    tl_status st = run_rule(r, dys, grads);
+    if (st == TL_OK) {
+        st = run_rule(r, dys, grads);
+    }
 
     for (int i = 0; i < nin && st == TL_OK; i++) {
         dx[i] = grads[i].tensor; /* takes the reference */
@@ -219,10 +255,17 @@ static tl_status rule_gradient_graph(void *data, tl_gbuild *b,
     tl_value dys[TL_MAX_OUTPUTS] = {{0}}, grads[TL_INLINE_ARGS];
     tl_status st = TL_OK;
 
-    (void)b;
     for (uint32_t i = 0; i < nout && st == TL_OK; i++) {
-        if (g[i] != 0) {
-            st = tl_trace_node(r->ev, g[i], &dys[i]);
+        tl_gval dy = g[i];
+
+        if (dy != 0 && r->outs_stored[i] != r->outs[i].dtype) {
+            st = tl_gbuild_alias(b, dy, &dy);
+            if (st == TL_OK) {
+                b->values.items[dy].lowered = true;
+            }
+        }
+        if (dy != 0 && st == TL_OK) {
+            st = tl_trace_node(r->ev, dy, &dys[i]);
         }
     }
     if (st == TL_OK) {
@@ -313,6 +356,7 @@ static tl_status make_rule(tl_eval *ev, const tl_funcdef *fn,
     }
     for (int i = 0; i < nin && st == TL_OK; i++) {
         st = tl_eval_type(ev, ins[i], &r->ins[i]);
+        r->ins_stored[i] = (uint8_t)tl_stored_dtype(ev, ins[i]);
         r->nin += st == TL_OK;
     }
     if (st != TL_OK) {
@@ -336,6 +380,7 @@ static tl_status float_results(tl_eval *ev, rule *r, tl_value *items,
                               "more than %d float results", TL_MAX_OUTPUTS);
         }
         TL_TRY(tl_eval_type(ev, items[i], &r->outs[r->nout]));
+        r->outs_stored[r->nout] = (uint8_t)tl_stored_dtype(ev, items[i]);
         floats[r->nout++] = &items[i];
     }
     return TL_OK;

@@ -242,7 +242,7 @@ TL_MUST_USE tl_status tl_eval_call_values(tl_eval *ev, tl_value callee,
 TL_MUST_USE tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
                                  const tl_attrs *at, tl_value *out);
 
-/* Type of a tensor value. */
+/* Type of a tensor value as the program sees it. */
 TL_MUST_USE tl_status tl_eval_type(tl_eval *ev, tl_value t, tl_ttype *out);
 
 /* A value as a tensor: a tensor itself, a number as a scalar of its default

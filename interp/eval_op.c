@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/container.h"
+#include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/sym.h"
@@ -19,7 +20,7 @@ void tl_type_note_take(tl_type_note *note, tl_value v)
     note->name = NULL;
     note->rank = -1; /* of a tensor alone */
     if (v.tag == TL_V_TENSOR) {
-        note->dtype = v.tensor->dtype;
+        note->dtype = tl_tensor_shown(v.tensor);
         note->rank = v.tensor->rank;
         for (int i = 0; i < note->rank && i < 6; i++) {
             note->size[i] = v.tensor->size[i];
@@ -573,7 +574,7 @@ tl_status tl_eval_truth(tl_eval *ev, tl_value v, bool *known, bool *out)
 tl_status tl_eval_type(tl_eval *ev, tl_value t, tl_ttype *out)
 {
     if (t.tag == TL_V_TENSOR) {
-        tl_tensor_type(t.tensor, out);
+        tl_tensor_shown_type(t.tensor, out);
         return TL_OK;
     }
     if (t.tag == TL_V_NODE) {
@@ -586,7 +587,8 @@ tl_status tl_eval_type(tl_eval *ev, tl_value t, tl_ttype *out)
 
 static tl_dtype dtype_of(tl_value t)
 {
-    return t.tag == TL_V_TENSOR ? t.tensor->dtype : t.node->type.dtype;
+    return t.tag == TL_V_TENSOR ? tl_tensor_shown(t.tensor)
+                                : t.node->type.dtype;
 }
 
 static tl_kind number_kind(tl_value v)
@@ -681,12 +683,15 @@ tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
                      const tl_attrs *at, tl_value *out)
 {
     tl_status st = TL_OK;
+    uint64_t numbers = 0;
 
     for (int i = 0; i < nin; i++) {
         if (tl_is_any_number(in[i])) {
-            st = weak_inputs(ev, in, nin);
-            break;
+            numbers |= i < 64 ? UINT64_C(1) << i : 0;
         }
+    }
+    if (numbers != 0) {
+        st = weak_inputs(ev, in, nin);
     }
     for (int i = 0; i < nin && st == TL_OK; i++) {
         if (in[i].tag == TL_V_UNKNOWN) {
@@ -704,7 +709,9 @@ tl_status tl_eval_op(tl_eval *ev, tl_op op, tl_value *in, int nin,
                          tl_op_get(op)->name, tl_value_type_str(in[i]).s);
         }
     }
-    if (st == TL_OK) {
+    if (st == TL_OK && tl_may_be_lowered(ev)) {
+        st = tl_autocast_apply(ev, op, in, nin, numbers, at, out);
+    } else if (st == TL_OK) {
         st = ev->domain->apply(ev, op, in, nin, at, out);
     } else {
         tl_unref_all(in, (size_t)nin);

@@ -213,7 +213,7 @@ static void print_tensor(printer *p, const tl_tensor *t)
     if (t->storage == NULL) {
         tl_ttype type;
 
-        tl_tensor_type(t, &type);
+        tl_tensor_shown_type(t, &type);
         tl_ttype_print(&type, p->out);
     } else {
         tl_tensor_print(t, false, p->out);

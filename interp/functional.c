@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "interp/autocast.h"
 #include "interp/builtin_fns.h"
 #include "interp/context.h"
 #include "interp/domain.h"
@@ -130,7 +131,7 @@ static tl_status call_tensor(tl_eval *ev, tl_value f, dcall *d, bool scalar,
         tl_diag_help(ev->diag, "reduce it: `.sum()`; or use vjp");
         return st;
     }
-    return TL_OK;
+    return tl_eval_widen(ev, y); /* the gradient starts in f32 */
 }
 
 /* One gradient as it is, several as a tuple. Takes them. */
@@ -650,6 +651,28 @@ tl_status tl_bi_seed(tl_eval *ev, const tl_builtin *self, tl_value *args,
         tl_rt_seed(ev->rt, (uint64_t)args[0].i);
     }
     *out = tl_none();
+    return TL_OK;
+}
+
+/* autocast(bf16), autocast(none) */
+tl_status tl_bi_autocast(tl_eval *ev, const tl_builtin *self, tl_value *args,
+                         tl_value *out)
+{
+    tl_dtype low = args[0].tag == TL_V_DTYPE ? args[0].dtype : TL_bf16;
+
+    (void)self;
+    if (low != TL_bf16 && low != TL_f16) {
+        tl_status st = tl_fail(ev->diag, TL_E0416,
+                               "autocast stores as bf16 or f16, got %s",
+                               tl_dtype_name(low));
+
+        tl_diag_help(ev->diag, "`autocast(none)` computes in f32 inside of "
+                               "another autocast");
+        return st;
+    }
+    TL_TRY(tl_context_new_take(ev, TL_CONTEXT_AUTOCAST, tl_empty(), out));
+    out->context->on = args[0].tag == TL_V_DTYPE;
+    out->context->dtype = low;
     return TL_OK;
 }
 

@@ -5,6 +5,7 @@
  * variable or a cell, one for each path of a tree. */
 #include "interp/grad.h"
 
+#include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
@@ -369,7 +370,7 @@ static tl_status read_loss(tl_eval *ev, const tl_ast *e, tl_value *out)
         }
         return st;
     }
-    return TL_OK;
+    return tl_eval_widen(ev, out);
 }
 
 /* Put the leaves of variables into their slots. */

@@ -1,5 +1,6 @@
 /* grad_taped.c - grad blocks of the domains that have tapes: on data, and on
  * a graph. */
+#include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/tree.h"
@@ -54,8 +55,11 @@ tl_status tl_grad_enter_taped(tl_eval *ev, tl_gradblk *b)
         if (t->kind != TL_TARGET_VARIABLE || !tl_is_tensor(t->leaf)) {
             continue;
         }
-        tl_status st = ev->domain->leaf(ev, b, t->leaf, &leaf);
+        tl_status st = tl_eval_widen(ev, &t->leaf);
 
+        if (st == TL_OK) {
+            st = ev->domain->leaf(ev, b, t->leaf, &leaf);
+        }
         if (st != TL_OK) {
             ev->domain->tape_close(ev, b);
             return st;

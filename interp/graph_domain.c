@@ -27,8 +27,13 @@ tl_status tl_trace_refuse(tl_eval *ev, const char *fmt, ...)
 
 tl_status tl_trace_node(tl_eval *ev, tl_gval v, tl_value *out)
 {
-    return tl_dnode_new(out, tl_gbuild_type(&tl_trace_of(ev)->b, v), v,
-                        ev->diag);
+    const tl_bvalue *note = &tl_trace_of(ev)->b.values.items[v];
+
+    TL_TRY(tl_dnode_new(out, note->type, v, ev->diag));
+    if (note->lowered) {
+        out->node->type.dtype = TL_f32;
+    }
+    return TL_OK;
 }
 
 /* A small tensor, whose elements are known, as a constant of the graph. */
@@ -63,6 +68,12 @@ static tl_status pin(tl_eval *ev, tl_value v, tl_gval *out)
     return TL_VEC_PUSH(&tr->inputs, input, ev->diag);
 }
 
+static void note_flags(tl_trace *tr, tl_gval v, const tl_tensor *t)
+{
+    tr->b.values.items[v].lowered = tl_tensor_lowered(t);
+    tr->b.values.items[v].weight = (t->flags & TL_TENSOR_WEIGHT) != 0;
+}
+
 tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out)
 {
     tl_trace *tr = tl_trace_of(ev);
@@ -77,7 +88,9 @@ tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out)
                                tl_value_type_str(v).s);
     }
     if (v.tensor->numel <= CONST_NUMEL) {
-        return constant(ev, v.tensor, out);
+        TL_TRY(constant(ev, v.tensor, out));
+        note_flags(tr, *out, v.tensor);
+        return TL_OK;
     }
     known = (uintptr_t)tl_map_get(&tr->by_tensor, v.tensor, NULL);
     if (known != 0) {
@@ -87,6 +100,7 @@ tl_status tl_trace_value(tl_eval *ev, tl_value v, tl_gval *out)
     TL_TRY(TL_VEC_PUSH(&tr->kept, v, ev->diag));
     tl_ref(v);
     TL_TRY(pin(ev, v, out));
+    note_flags(tr, *out, v.tensor);
     return tl_map_set(&tr->by_tensor, v.tensor, (void *)(uintptr_t)*out)
                ? TL_OK
                : tl_fail_memory(ev->diag, "a trace", sizeof(v));
@@ -392,6 +406,14 @@ static tl_status first_read(tl_eval *ev, uint32_t index)
     return TL_OK;
 }
 
+/* What a parameter holds is marked, for autocast. */
+static void mark_weight(tl_eval *ev, const tl_cell *cell, tl_value v)
+{
+    if (cell->kind == TL_CELL_PARAM && v.tag == TL_V_NODE) {
+        tl_trace_of(ev)->b.values.items[v.node->id].weight = true;
+    }
+}
+
 static tl_status graph_cell_plain(tl_eval *ev, tl_cell *cell, tl_value *out)
 {
     tl_trace *tr = tl_trace_of(ev);
@@ -402,13 +424,18 @@ static tl_status graph_cell_plain(tl_eval *ev, tl_cell *cell, tl_value *out)
         TL_TRY(first_read(ev, index));
     }
     *out = tl_ref(tr->cells.items[index].value);
+    mark_weight(ev, cell, *out);
     return TL_OK;
 }
 
 static tl_status graph_cell_get(tl_eval *ev, tl_cell *cell, tl_value *out)
 {
-    return cell->watchers > 0 ? tl_grad_cell_leaf(ev, cell, out)
-                              : graph_cell_plain(ev, cell, out);
+    if (cell->watchers == 0) {
+        return graph_cell_plain(ev, cell, out);
+    }
+    TL_TRY(tl_grad_cell_leaf(ev, cell, out));
+    mark_weight(ev, cell, *out);
+    return TL_OK;
 }
 
 static tl_status graph_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
@@ -425,6 +452,7 @@ static tl_status graph_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
     tl_unref(c->value);
     c->value = v;
     c->written = true;
+    mark_weight(ev, cell, v);
     return TL_OK;
 }
 

@@ -205,6 +205,7 @@ tl_status tl_trace_assert(tl_eval *ev, tl_value cond, bool *done)
 
 /* Values that an effect gets. */
 typedef struct shown {
+    tl_eval *ev;
     tl_tensor *const *tensors;
     const tl_gscalar *scalars;
 } shown;
@@ -214,12 +215,15 @@ static tl_status value_of(void *arg, tl_value node, tl_value *out)
     const shown *s = arg;
 
     if (node.tag == TL_V_NODE) {
-        *out = tl_tensor_value_take(
-            tl_tensor_ref(s->tensors[node.node->id - 1]));
-    } else {
-        *out = tl_scalar_value(s->scalars[node.sym->id - 1],
-                               node.sym->hint.tag);
+        tl_tensor *t;
+
+        TL_TRY(tl_tensor_show(&t, s->tensors[node.node->id - 1],
+                              node.node->type.dtype, s->ev->diag));
+        *out = tl_tensor_value_take(t);
+        return TL_OK;
     }
+    *out = tl_scalar_value(s->scalars[node.sym->id - 1],
+                           node.sym->hint.tag);
     return TL_OK;
 }
 
@@ -229,7 +233,7 @@ tl_status tl_entry_effect(void *arg, uint32_t key, uint32_t n,
 {
     const tl_effect_arg *to = arg;
     tl_value pattern = to->entry->effects[key], v;
-    shown s = {tensors, scalars};
+    shown s = {to->ev, tensors, scalars};
 
     (void)n;
     if (pattern.tag != TL_V_TUPLE) { /* the interpreter will say more */

@@ -8,6 +8,7 @@
  * A short loop of known length is walked turn by turn. */
 #include <string.h>
 
+#include "interp/autocast.h"
 #include "interp/graph_flow.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
@@ -92,7 +93,8 @@ static bool same_kind(tl_eval *ev, tl_value a, tl_value b)
     if (tl_is_tensor(a) && tl_is_tensor(b)) {
         bool same = tl_eval_type(ev, a, &x) == TL_OK &&
                     tl_eval_type(ev, b, &y) == TL_OK &&
-                    x.dtype == y.dtype && x.shape.rank == y.shape.rank;
+                    x.dtype == y.dtype && x.shape.rank == y.shape.rank &&
+                    tl_stored_dtype(ev, a) == tl_stored_dtype(ev, b);
 
         for (int i = 0; same && i < x.shape.rank; i++) {
             same = tl_infer_equal(tl_eval_infer(ev), x.shape.dim[i],
@@ -321,9 +323,15 @@ static tl_status place_params(loop *l, tl_gval first)
 {
     tl_status st = TL_OK;
 
+    tl_bvalue *values = builder(l->ev)->values.items;
+
     l->params.len = 0;
     for (size_t i = 0; i < l->init.len && st == TL_OK; i++) {
-        st = TL_VEC_PUSH(&l->params, first + (tl_gval)i, l->ev->diag);
+        tl_gval v = first + (tl_gval)i;
+
+        values[v].lowered = values[l->init.items[i]].lowered;
+        values[v].weight = values[l->init.items[i]].weight;
+        st = TL_VEC_PUSH(&l->params, v, l->ev->diag);
     }
     return st == TL_OK ? place(l, l->params.items) : st;
 }
@@ -586,9 +594,21 @@ static void find_changes(loop *l, bool *more)
 static tl_status changes_type(loop *l, const char *what, tl_value a,
                               tl_value b)
 {
-    return tl_trace_refuse(l->ev, "`%s` is %s before and %s after a turn",
-                           what, tl_value_type_str(a).s,
-                           tl_value_type_str(b).s);
+    tl_eval *ev = l->ev;
+
+    if (tl_is_tensor(a) && tl_is_tensor(b) &&
+        tl_stored_dtype(ev, a) != tl_stored_dtype(ev, b) &&
+        (tl_is_lowered(ev, a) || tl_is_lowered(ev, b))) {
+        tl_status st = tl_trace_refuse(
+            ev, "`%s` is stored as %s before and as %s after a turn", what,
+            tl_dtype_name(tl_stored_dtype(ev, a)),
+            tl_dtype_name(tl_stored_dtype(ev, b)));
+
+        tl_diag_help(ev->diag, "`x = f32(...)` at the end of the turn");
+        return st;
+    }
+    return tl_trace_refuse(ev, "`%s` is %s before and %s after a turn", what,
+                           tl_value_type_str(a).s, tl_value_type_str(b).s);
 }
 
 /* Carried values keep their types. */

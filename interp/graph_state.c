@@ -1,4 +1,5 @@
 /* graph_state.c - states of the graph domain: taking them, and joins. */
+#include "interp/autocast.h"
 #include "interp/graph_state.h"
 
 #include <string.h>
@@ -320,6 +321,20 @@ static tl_status differ(tl_eval *ev, tl_value a, tl_value b, const char *what)
                            tl_value_type_str(b).s);
 }
 
+/* The interpreter rounds as the way taken stores: no program can do both. */
+static tl_status stored_differ(tl_eval *ev, tl_value a, tl_value b,
+                               const char *what)
+{
+    tl_status st = tl_trace_refuse(
+        ev, "`%s` is stored as %s on one way and as %s on the other", what,
+        tl_dtype_name(tl_stored_dtype(ev, a)),
+        tl_dtype_name(tl_stored_dtype(ev, b)));
+
+    tl_diag_help(ev->diag, "`f32(x)` on both ways; or `with autocast(none):` "
+                           "around it");
+    return st;
+}
+
 static tl_status pair_tensors(tl_eval *ev, tl_gpairs *p, tl_value a,
                               tl_value b, const char *what)
 {
@@ -336,6 +351,9 @@ static tl_status pair_tensors(tl_eval *ev, tl_gpairs *p, tl_value a,
     }
     if (!same) {
         return differ(ev, a, b, what);
+    }
+    if (tl_stored_dtype(ev, a) != tl_stored_dtype(ev, b)) {
+        return stored_differ(ev, a, b, what);
     }
     TL_TRY(tl_trace_value(ev, a, &va));
     TL_TRY(tl_trace_value(ev, b, &vb));

@@ -53,7 +53,7 @@ static tl_status write_element(writer *w, const tl_tensor *t, int64_t i)
     default:
         break;
     }
-    if (t->dtype == TL_f32 && isfinite(tl_tensor_get_f(t, i))) {
+    if (tl_tensor_shown(t) == TL_f32 && isfinite(tl_tensor_get_f(t, i))) {
         tl_print_f32((float)tl_tensor_get_f(t, i), w->out);
         return TL_OK;
     }

@@ -196,7 +196,8 @@ static tl_status lift_tensor(tl_eval *ev, tl_tensor *t, int64_t cell,
     TL_TRY(add_step(ev, (tl_shape_of){.tag = TL_V_TENSOR,
                                       .dtype = (uint8_t)t->dtype,
                                       .rank = (uint16_t)t->rank,
-                                      .bits = input.layout}));
+                                      .bits = input.layout |
+                                              tl_lift_flags(t, cell >= 0)}));
     for (int i = 0; i < t->rank; i++) {
         varies[i] = size_varies(tr, t->size[i]);
         TL_TRY(step_bits(ev, TL_V_INT, varies[i],
@@ -210,6 +211,9 @@ static tl_status lift_tensor(tl_eval *ev, tl_tensor *t, int64_t cell,
         TL_TRY(permuted(ev, t, input.layout, &v));
     }
     TL_TRY(tl_trace_leaf(ev, &v));
+    tr->b.values.items[v].lowered = tl_tensor_lowered(t);
+    tr->b.values.items[v].weight = cell < 0 &&
+                                   (t->flags & TL_TENSOR_WEIGHT) != 0;
     return tl_trace_node(ev, v, out);
 }
 

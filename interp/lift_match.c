@@ -41,7 +41,8 @@ static bool match_tensor(matcher *m, tl_value v)
             return false;
         }
     }
-    if (s->bits != tl_layout_class(t)) {
+    if (s->bits != (tl_layout_class(t) |
+                    tl_lift_flags(t, (s->bits & TL_LIFT_OF_CELL) != 0))) {
         return false;
     }
     m->leaves[m->n++].tensor = v.tensor;
@@ -244,7 +245,10 @@ static void put_tensor(const tl_steps *steps, size_t at, tl_buf *out)
 {
     const tl_shape_of *s = &steps->items[at];
 
-    tl_buf_printf(out, "%s[", tl_dtype_name((tl_dtype)s->dtype));
+    bool lowered = (s->bits & TL_LIFT_LOWERED) != 0;
+
+    tl_buf_printf(out, "%s[",
+                  tl_dtype_name(lowered ? TL_f32 : (tl_dtype)s->dtype));
     for (size_t i = 0; i < s->rank; i++) {
         const tl_shape_of *size = &steps->items[at + 1 + i];
 
@@ -256,6 +260,9 @@ static void put_tensor(const tl_steps *steps, size_t at, tl_buf *out)
         }
     }
     tl_buf_putc(out, ']');
+    if (lowered) {
+        tl_buf_printf(out, " stored as %s", tl_dtype_name((tl_dtype)s->dtype));
+    }
 }
 
 static void put_value(tl_value v, tl_buf *out)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/autocast.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -69,10 +70,14 @@ tl_status tl_checkpoint_hash(const char *name, const tl_tensor *t,
 static tl_status add_tensor_take(tl_eval *ev, out_file *f, const char *name,
                                  tl_value v)
 {
-    tl_st_item item = {.name = name, .tensor = v.tensor};
+    tl_st_item item = {.name = name};
     uint64_t hash = 0;
-    tl_status st = TL_VEC_PUSH(&f->held, v, ev->diag);
+    tl_status st = tl_eval_widen(ev, &v);
 
+    if (st == TL_OK) {
+        item.tensor = v.tensor;
+        st = TL_VEC_PUSH(&f->held, v, ev->diag);
+    }
     if (st != TL_OK) {
         tl_unref(v);
         return st;

@@ -91,7 +91,7 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
 
 static uint64_t hash_tensor(uint64_t h, const tl_tensor *t)
 {
-    h = mix(h, (uint64_t)t->dtype << 8 | (uint64_t)t->rank);
+    h = mix(h, (uint64_t)tl_tensor_shown(t) << 8 | (uint64_t)t->rank);
     for (int i = 0; i < t->rank; i++) {
         h = mix(h, (uint64_t)t->size[i]);
     }

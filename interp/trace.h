@@ -65,6 +65,20 @@ typedef struct tl_input {
  * program gets the permuted view of a row-major tensor. */
 uint64_t tl_layout_class(const tl_tensor *t);
 
+/* Bits beside it in the step of a tensor: it is lowered; it is what a
+ * parameter holds; the cell decides that, not the tensor. */
+#define TL_LIFT_LOWERED (UINT64_C(1) << 63)
+#define TL_LIFT_WEIGHT (UINT64_C(1) << 62)
+#define TL_LIFT_OF_CELL (UINT64_C(1) << 61)
+
+static inline uint64_t tl_lift_flags(const tl_tensor *t, bool of_cell)
+{
+    return (tl_tensor_lowered(t) ? TL_LIFT_LOWERED : 0) |
+           (of_cell                               ? TL_LIFT_OF_CELL
+            : (t->flags & TL_TENSOR_WEIGHT) != 0 ? TL_LIFT_WEIGHT
+                                                  : 0);
+}
+
 /* The tensor that a program gets for `t` of class `layout`; a new
  * reference. */
 TL_MUST_USE tl_status tl_layout_base(tl_rt *rt, tl_tensor *t, uint64_t layout,

@@ -402,7 +402,7 @@ tl_shape_text tl_value_type_str(tl_value v)
 
     switch (v.tag) {
     case TL_V_TENSOR:
-        tl_tensor_type(v.tensor, &type);
+        tl_tensor_shown_type(v.tensor, &type);
         return tl_ttype_str(&type);
     case TL_V_NODE:
         return tl_ttype_str(&v.node->type);

@@ -63,7 +63,8 @@ static bool tensors_differ(const tl_tensor *a, const tl_tensor *b,
 {
     bool real = tl_dtype_is_float(a->dtype);
 
-    if (a->dtype != b->dtype || a->rank != b->rank ||
+    if (a->dtype != b->dtype ||
+        tl_tensor_lowered(a) != tl_tensor_lowered(b) || a->rank != b->rank ||
         memcmp(a->size, b->size, (size_t)a->rank * sizeof(*a->size)) != 0) {
         tl_value x = {.tag = TL_V_TENSOR, .tensor = (tl_tensor *)a};
         tl_value y = {.tag = TL_V_TENSOR, .tensor = (tl_tensor *)b};
@@ -308,6 +309,7 @@ static tl_status copy_tensor(verifier *v, tl_tensor *t, tl_value *out)
                          v->ev->diag));
     memcpy(tl_tensor_data(made), tl_tensor_data(t),
            (size_t)t->numel * tl_dtype_size(t->dtype));
+    made->flags |= t->flags & TL_TENSOR_LOWERED;
     *out = tl_tensor_value_take(made);
     return TL_OK;
 }

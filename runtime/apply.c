@@ -116,6 +116,7 @@ static tl_status reuse(call *c, int i, int k)
         tl_tensor_unlink(t);
         c->out[k] = tl_tensor_ref(t);
     }
+    c->out[k]->flags &= TL_TENSOR_CONTIGUOUS;
     /* A size-1 axis of a row-major view may have any stride. */
     tl_row_major(t->rank, c->out[k]->size, c->out[k]->stride);
     return TL_OK;
@@ -354,6 +355,7 @@ static bool same_layout(const tl_layout *a, const tl_tensor *t)
 
 static tl_status apply_view(call *c)
 {
+    uint32_t weight = c->in[0]->flags & TL_TENSOR_WEIGHT;
     tl_layout from, to;
     tl_ttype type;
 
@@ -378,6 +380,7 @@ static tl_status apply_view(call *c)
     c->recorded = is_recorded(c);
     TL_TRY(tl_tensor_view(&c->out[0], c->in[0], to.rank, to.size, to.stride,
                           to.offset, c->rt->diag));
+    c->out[0]->flags |= weight;
     return record(c);
 }
 
@@ -514,6 +517,26 @@ tl_status tl_apply_keeping(tl_rt *rt, tl_op op, tl_tensor **in, int nin,
                            const tl_attrs *at, tl_tensor **out, int kept)
 {
     return run(rt, op, in, nin, at, out, kept);
+}
+
+tl_status tl_apply_known(tl_rt *rt, tl_op op, tl_tensor *const *in, int nin,
+                         const tl_attrs *at, const tl_tensor *known,
+                         tl_tensor **out)
+{
+    TL_TRY(tl_tensor_alias(out, known, rt->diag));
+    if (!rt->tape || rt->no_grad > 0 || !tl_tape_sees(rt->tape, in, nin)) {
+        return TL_OK;
+    }
+    for (tl_tape *tape = rt->tape; tape; tape = tape->outer) {
+        tl_status st = tl_tape_record(tape, op, in, nin, out, 1, at, rt->span,
+                                      rt->diag);
+
+        if (st != TL_OK) {
+            tl_tensor_unref(*out);
+            return st;
+        }
+    }
+    return TL_OK;
 }
 
 tl_status tl_contiguous(tl_rt *rt, tl_tensor *t, tl_tensor **out)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "runtime/amp/amp.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/threads.h"
@@ -24,6 +25,7 @@ typedef struct tl_rt {
     tl_infer infer;     /* numbers only */
     tl_tape *tape;      /* innermost open tape, or NULL */
     int no_grad;        /* > 0: nothing is recorded */
+    tl_autocast amp;    /* asked by who evaluates; apply sees what is stored */
     uint64_t next_tape; /* serial numbers */
     uint64_t seed;
     uint64_t draws;     /* counter of the stream `draw` */
@@ -81,6 +83,13 @@ TL_MUST_USE tl_status tl_apply_keeping(tl_rt *rt, tl_op op, tl_tensor **in,
 TL_MUST_USE tl_status tl_apply_borrowed(tl_rt *rt, tl_op op,
                                         tl_tensor *const *in, int nin,
                                         const tl_attrs *at, tl_tensor **out);
+
+/* The call op(in), whose result has the elements of `known`: a header of its
+ * own on the same storage, recorded as the call would be.  Borrows. */
+TL_MUST_USE tl_status tl_apply_known(tl_rt *rt, tl_op op,
+                                     tl_tensor *const *in, int nin,
+                                     const tl_attrs *at,
+                                     const tl_tensor *known, tl_tensor **out);
 
 /* A row-major version of `t` (itself, referenced, when it is already). */
 TL_MUST_USE tl_status tl_contiguous(tl_rt *rt, tl_tensor *t, tl_tensor **out);

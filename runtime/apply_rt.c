@@ -76,6 +76,8 @@ tl_status tl_rt_tick(tl_rt *rt)
 
 void tl_rt_fini(tl_rt *rt)
 {
+    tl_amp_forget(&rt->amp, NULL);
+    tl_free(rt->amp.casts);
     tl_tensor_trim();
     tl_threads_free(rt->threads);
     if (rt->owns) {

@@ -399,7 +399,7 @@ static void put_stats(const tl_tensor *t, tl_buf *out)
     tl_ttype type;
     int64_t count = 0;
 
-    tl_tensor_type(t, &type);
+    tl_tensor_shown_type(t, &type);
     tl_buf_putc(out, '\n');
     tl_ttype_print(&type, out);
     tl_buf_puts(out, ": ");
@@ -424,7 +424,7 @@ static void print_scalar(const tl_tensor *t, tl_buf *out)
     printer p = {.t = t};
 
     if (tl_dtype_is_float(t->dtype)) {
-        print_shortest(tl_tensor_get_f(t, 0), t->dtype, out);
+        print_shortest(tl_tensor_get_f(t, 0), tl_tensor_shown(t), out);
     } else {
         element_text(&p, 0, text);
         tl_buf_puts(out, text);

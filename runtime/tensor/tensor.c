@@ -313,7 +313,7 @@ tl_status tl_tensor_view(tl_tensor **out, const tl_tensor *base, int rank,
     return TL_OK;
 }
 
-/* A header with type, sizes, strides and flags of `t`. */
+/* A header with type, sizes and strides of `t`. */
 static tl_status header_copy(tl_tensor **out, const tl_tensor *t,
                              tl_diag *diag)
 {
@@ -322,7 +322,7 @@ static tl_status header_copy(tl_tensor **out, const tl_tensor *t,
     TL_TRY(header_new(&c, t->dtype, t->rank, diag));
     memcpy(c->size, t->size, 2 * (size_t)t->rank * sizeof(*t->size));
     c->numel = t->numel;
-    c->flags = t->flags;
+    c->flags = t->flags & (TL_TENSOR_CONTIGUOUS | TL_TENSOR_LOWERED);
     c->offset = t->offset;
     *out = c;
     return TL_OK;
@@ -350,6 +350,27 @@ void tl_tensor_type(const tl_tensor *t, tl_ttype *out)
     for (int i = 0; i < t->rank; i++) {
         out->shape.dim[i] = tl_dim_num(t->size[i]);
     }
+}
+
+void tl_tensor_shown_type(const tl_tensor *t, tl_ttype *out)
+{
+    tl_tensor_type(t, out);
+    out->dtype = tl_tensor_shown(t);
+}
+
+tl_status tl_tensor_show(tl_tensor **out, tl_tensor *t, tl_dtype shown,
+                         tl_diag *diag)
+{
+    if (tl_tensor_shown(t) == shown) {
+        *out = tl_tensor_ref(t);
+        return TL_OK;
+    }
+    TL_TRY(tl_tensor_alias(out, t, diag));
+    (*out)->flags &= TL_TENSOR_CONTIGUOUS;
+    if (shown != t->dtype) {
+        (*out)->flags |= TL_TENSOR_LOWERED;
+    }
+    return TL_OK;
 }
 
 /* ---- elements ----------------------------------------------------------- */

@@ -7,7 +7,11 @@
  * count); only storages cross threads (atomic count).
  *
  * A tensor without storage is a *stub*: its type may be asked, its data not.
- * Tapes keep stubs of what a gradient does not read. */
+ * Tapes keep stubs of what a gradient does not read.
+ *
+ * A *lowered* tensor (TL_TENSOR_LOWERED) is f32 to the program and stored as
+ * bf16 or f16, which is its `dtype`: kernels, tapes and rules see what is
+ * stored, the program what is shown.  Only runtime/amp makes them. */
 #ifndef TL_TENSOR_TENSOR_H
 #define TL_TENSOR_TENSOR_H
 
@@ -45,6 +49,9 @@ typedef struct tl_tensor {
 
 enum tl_tensor_flags {
     TL_TENSOR_CONTIGUOUS = 1, /* row-major without gaps */
+    /* for autocast (runtime/amp) */
+    TL_TENSOR_LOWERED = 2, /* shown as f32, stored as bf16 or f16 */
+    TL_TENSOR_WEIGHT = 4   /* what a parameter holds, or a view of that */
 };
 
 /* A row-major tensor with uninitialised elements.  E0607, E0307. */
@@ -114,8 +121,25 @@ bool tl_tensor_unshared(const tl_tensor *t);
 /* Address of the first element; not for stubs. */
 void *tl_tensor_data(const tl_tensor *t);
 
-/* Type of `t`, sizes as numbers. */
+/* Type of `t` as it is stored, sizes as numbers. */
 void tl_tensor_type(const tl_tensor *t, tl_ttype *out);
+
+static inline bool tl_tensor_lowered(const tl_tensor *t)
+{
+    return (t->flags & TL_TENSOR_LOWERED) != 0;
+}
+
+/* The dtype that the program sees; the type with it. */
+static inline tl_dtype tl_tensor_shown(const tl_tensor *t)
+{
+    return tl_tensor_lowered(t) ? TL_f32 : t->dtype;
+}
+void tl_tensor_shown_type(const tl_tensor *t, tl_ttype *out);
+
+/* `t` as a value that the program sees as `shown`: itself, referenced, or a
+ * lowered header on its storage.  E0607. */
+TL_MUST_USE tl_status tl_tensor_show(tl_tensor **out, tl_tensor *t,
+                                     tl_dtype shown, tl_diag *diag);
 
 /* Element `index` (in row-major order) as double or int64 (floats truncate). */
 double tl_tensor_get_f(const tl_tensor *t, int64_t index);
