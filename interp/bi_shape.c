@@ -333,7 +333,8 @@ tl_status tl_bi_repeat(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
 /* ---- parts ------------------------------------------------------------- */
 
-/* Slices of the given sizes along `axis`, as a list.  Eats `x`. */
+/* `n` slices along `axis`, of the given sizes or else of size `same`, the
+ * last one what is left, as a list.  Eats `x`. */
 static tl_status parts_take(tl_eval *ev, tl_value x, int axis,
                             const tl_value *sizes, size_t n, int64_t same,
                             int64_t total, tl_value *out)
@@ -342,8 +343,7 @@ static tl_status parts_take(tl_eval *ev, tl_value x, int axis,
     int64_t at = 0;
     tl_status st = tl_seq_new_take(&list, TL_V_LIST, NULL, 0, ev->diag);
 
-    for (size_t i = 0; st == TL_OK && (sizes != NULL ? i < n : at < total);
-         i++) {
+    for (size_t i = 0; st == TL_OK && i < n; i++) {
         int64_t size = sizes != NULL ? sizes[i].i : same;
         tl_value part = tl_empty();
 
@@ -378,6 +378,9 @@ static tl_status part_axis(tl_eval *ev, const tl_value *args, int *axis,
     return TL_OK;
 }
 
+/* An empty axis has as many empty chunks as are asked for, up to this. */
+enum { MAX_EMPTY = 1 << 20 };
+
 tl_status tl_bi_chunk(tl_eval *ev, const tl_builtin *self, tl_value *args,
                       tl_value *out)
 {
@@ -396,10 +399,15 @@ tl_status tl_bi_chunk(tl_eval *ev, const tl_builtin *self, tl_value *args,
         *out = tl_unknown();
         return TL_OK;
     }
-    int64_t size = (total + n - 1) / n;
+    if (total == 0 && n > MAX_EMPTY) {
+        return tl_fail(ev->diag, TL_E0306, "%lld chunks of an empty axis",
+                       (long long)n);
+    }
+    int64_t size = total / n + (total % n != 0);
+    int64_t parts = total == 0 ? n : total / size + (total % size != 0);
 
-    return parts_take(ev, tl_arg_take(args, 0), axis, NULL, 0,
-                      size > 0 ? size : 1, total, out);
+    return parts_take(ev, tl_arg_take(args, 0), axis, NULL, (size_t)parts,
+                      size, total, out);
 }
 
 tl_status tl_bi_split(tl_eval *ev, const tl_builtin *self, tl_value *args,
@@ -421,8 +429,11 @@ tl_status tl_bi_split(tl_eval *ev, const tl_builtin *self, tl_value *args,
                            "the size of a part must be >= 1, got %lld",
                            (long long)args[1].i);
         }
-        return parts_take(ev, tl_arg_take(args, 0), axis, NULL, 0, args[1].i,
-                          total, out);
+        int64_t size = args[1].i;
+        int64_t parts = total == 0 ? 1 : total / size + (total % size != 0);
+
+        return parts_take(ev, tl_arg_take(args, 0), axis, NULL, (size_t)parts,
+                          size, total, out);
     }
     for (size_t i = 0; i < args[1].seq->len; i++) {
         int64_t size = args[1].seq->items[i].i;
