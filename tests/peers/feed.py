@@ -49,6 +49,7 @@ class Case:
     grads: list = None
     vs: list = None
     seconds: list = None
+    stored: list = None  # what the file holds; the inputs themselves
     form: list = None  # how the program makes an input of what it loads
     compiled: bool = True
     many: bool = False  # the result is a tuple or a list
@@ -123,7 +124,7 @@ def program_of(n, case, compiled):
 
 
 def tensors_of(n, case):
-    out = {f"{n}.x{i}": x for i, x in enumerate(case.inputs)}
+    out = {f"{n}.x{i}": x for i, x in enumerate(case.stored or case.inputs)}
     for letter, values in (("u", case.ups), ("v", case.vs)):
         for i, u in enumerate(values or []):
             if u is not None:

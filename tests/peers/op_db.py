@@ -189,25 +189,43 @@ def same_picks(case, got, want):
     return torch.equal(x.gather(dim, got), x.gather(dim, want))
 
 
-def no_further(case, part, i, got):
-    """Is a result of low precision as near to that in double as PyTorch's?"""
-    op, dtype, s = case.note
-    if part != "y" or dtype is None or not dtype.is_floating_point or \
-            dtype == torch.float64:
-        return False
+def in_double(case, part):
+    """The results, or gradients, of a case in double; None if impossible."""
+    op, _, s = case.note
+    twin = {}
 
     def up(v):
-        if isinstance(v, torch.Tensor):
-            return v.detach().double() if v.dtype.is_floating_point else v
+        if isinstance(v, torch.Tensor) and v.dtype.is_floating_point:
+            twin[id(v)] = v.detach().double().requires_grad_(part == "g")
+            return twin[id(v)]
         if isinstance(v, (list, tuple)):
             return type(v)(up(w) for w in v)
-        return v
-    exact = results_of(op(up(s.input), *up(s.args),
-                          **{k: up(v) for k, v in s.kwargs.items()}))[i]
-    if got.shape != exact.shape or got.dtype != case.want[i].dtype:
+        return v.detach() if isinstance(v, torch.Tensor) else v
+    ys = results_of(op(up(s.input), *up(s.args),
+                       **{k: up(v) for k, v in s.kwargs.items()}))
+    if part == "y":
+        return ys
+    pairs = [(y, u.double()) for y, u in zip(ys, case.ups) if u is not None]
+    return torch.autograd.grad([y for y, _ in pairs],
+                               [twin[id(case.inputs[i])] for i in case.wrt],
+                               [u for _, u in pairs], allow_unused=True)
+
+
+def no_further(case, part, i, got):
+    """Is a result as near to that in double as PyTorch's is?"""
+    dtype = case.note[1]
+    if part == "s" or dtype is None or not dtype.is_floating_point or \
+            dtype == torch.float64:
+        return False
+    try:
+        exact = in_double(case, part)[i]
+    except (RuntimeError, KeyError):
+        return False
+    wanted = (case.want if part == "y" else case.grads)[i].detach()
+    if exact is None or got.shape != exact.shape or got.dtype != wanted.dtype:
         return False
     ours = (got.double() - exact).abs().nan_to_num()
-    theirs = (case.want[i].detach().double() - exact).abs().nan_to_num()
+    theirs = (wanted.double() - exact).abs().nan_to_num()
     return bool(ours.numel() and ours.max() <= 2 * theirs.max())
 
 
