@@ -29,6 +29,7 @@ typedef struct group {
     uint32_t count;    /* tile steps; 0: nothing can join */
     uint8_t trailing;  /* axes of its rows; 0: it has none */
     bool closed;       /* a reduction ends it */
+    uint8_t why;       /* count 0: tl_fuse_why */
 } group;
 
 typedef struct fuser {
@@ -232,43 +233,71 @@ static bool can_end(const fuser *f, uint32_t a, uint32_t reduction)
 
 /* Do the spaces of two groups go together?  One of them may have a number a
  * row of the other. */
-static bool agree(const fuser *f, uint32_t a, uint32_t b, group *both)
+static tl_fuse_why agree(const fuser *f, uint32_t a, uint32_t b, group *both)
 {
     const group *x = &f->info[a], *y = &f->info[b];
 
-    if (x->closed || y->closed ||
-        (x->trailing && y->trailing && x->trailing != y->trailing)) {
-        return false;
+    if (x->closed || y->closed) {
+        return TL_WHY_CLOSED;
+    }
+    if (x->trailing && y->trailing && x->trailing != y->trailing) {
+        return TL_WHY_LENGTH;
     }
     *both = x->trailing >= y->trailing ? *x : *y;
     both->count = x->count + y->count;
     if (same_shape(f, x->space, y->space)) {
-        return true;
+        return TL_WHY_NONE;
     }
     y = x->trailing >= y->trailing ? y : x;
     return both->trailing != 0 && y->trailing == 0 &&
-           tl_fuse_is_per_row(f->pl, y->space, both->space, both->trailing);
+                   tl_fuse_is_per_row(f->pl, y->space, both->space,
+                                      both->trailing)
+               ? TL_WHY_NONE
+               : TL_WHY_SHAPE;
+}
+
+/* What each of them decides by itself; then `both` is what they would be. */
+static tl_fuse_why why_not(const fuser *f, uint32_t a, uint32_t b,
+                           group *both)
+{
+    tl_fuse_why why;
+
+    if (f->info[a].count == 0) {
+        return (tl_fuse_why)f->info[a].why;
+    }
+    if (f->cls[a] == TL_FUSE_REDUCE) { /* alone: what reads it is outside */
+        return TL_WHY_CLOSED;
+    }
+    if (f->info[a].count + f->info[b].count > MAX_STEPS) {
+        return TL_WHY_STEPS;
+    }
+    if (f->segment[a] != f->segment[b]) {
+        return TL_WHY_EFFECT;
+    }
+    why = agree(f, a, b, both);
+    if (why == TL_WHY_NONE && f->cls[b] == TL_FUSE_REDUCE) {
+        both->closed = true;
+        why = can_end(f, a, b) ? TL_WHY_NONE : TL_WHY_TWICE;
+    }
+    return why;
 }
 
 /* May groups a and b, of which b has the newest step, become one?  Then
  * `both` is what it is. */
-static bool can_join(fuser *f, uint32_t a, uint32_t b, group *both)
+static tl_fuse_why can_join(fuser *f, uint32_t a, uint32_t b, group *both)
 {
-    if (a == b || f->info[a].count == 0 || f->info[b].count == 0 ||
-        f->cls[a] == TL_FUSE_REDUCE || /* alone: what reads it is outside */
-        f->info[a].count + f->info[b].count > MAX_STEPS ||
-        f->segment[a] != f->segment[b] || !agree(f, a, b, both)) {
-        return false;
+    tl_fuse_why why = why_not(f, a, b, both);
+
+    if (why != TL_WHY_NONE) {
+        return why;
     }
-    if (f->cls[b] == TL_FUSE_REDUCE) {
-        if (!can_end(f, a, b)) {
-            return false;
-        }
-        both->closed = true;
+    if (count_inputs(f, a, b) > MAX_INPUTS) {
+        return TL_WHY_INPUTS;
     }
-    return count_inputs(f, a, b) <= MAX_INPUTS &&
-           reads_whole(f, a, b, both) && reads_whole(f, b, a, both) &&
-           !reaches(f, a, b) && !reaches(f, b, a);
+    if (!reads_whole(f, a, b, both) || !reads_whole(f, b, a, both)) {
+        return TL_WHY_VIEW;
+    }
+    return reaches(f, a, b) || reaches(f, b, a) ? TL_WHY_CYCLE : TL_WHY_NONE;
 }
 
 /* Members of both, in program order, are the group of the first of them. */
@@ -294,28 +323,63 @@ static void join(fuser *f, uint32_t a, uint32_t b, const group *both)
     f->info[first] = *both;
 }
 
+/* Join step s to the steps that make its operands, or note why not. */
+static void join_operands(fuser *f, uint32_t s)
+{
+    tl_pstep *step = &f->pl->steps.items[s];
+
+    for (uint32_t i = 0; i < step->nin; i++) {
+        uint32_t m = maker_of(f, step, i);
+        tl_fuse_why why;
+        group both;
+
+        if (m == 0 || f->group[m] == f->group[s]) {
+            continue;
+        }
+        why = can_join(f, f->group[m], f->group[s], &both);
+        if (why == TL_WHY_NONE) {
+            join(f, f->group[m], f->group[s], &both);
+        } else if (step->why == TL_WHY_NONE) {
+            step->why = (uint8_t)why;
+            step->apart = m;
+        }
+    }
+}
+
 static void find_groups(fuser *f)
 {
     uint32_t segment = 0;
 
     for (uint32_t s = 1; s < f->pl->steps.len; s++) {
-        const tl_pstep *step = step_at(f, s);
+        tl_pstep *step = &f->pl->steps.items[s];
         tl_fuse_kind k = tl_fuse_kind_of(f->pl, step);
-        group both;
 
         f->group[s] = f->tail[s] = f->reach[s] = s;
         f->cls[s] = k.cls;
         f->info[s] = (group){.space = k.space,
                              .count = k.count,
-                             .trailing = k.trailing};
+                             .trailing = k.trailing,
+                             .why = k.why};
         segment += step->effects;
         f->segment[s] = segment;
-        for (uint32_t i = 0; i < step->nin && k.count != 0; i++) {
-            uint32_t m = maker_of(f, step, i);
+        if (k.count != 0) {
+            join_operands(f, s);
+        } else {
+            step->why = k.why;
+        }
+    }
+}
 
-            if (m != 0 && can_join(f, f->group[m], f->group[s], &both)) {
-                join(f, f->group[m], f->group[s], &both);
-            }
+/* The members' reasons, if they still hold, become the group's. */
+static void tell_why(fuser *f, uint32_t g, tl_pstep *to)
+{
+    for (uint32_t s = g; s != 0; s = f->next[s]) {
+        const tl_pstep *step = step_at(f, s);
+
+        if (to->why == TL_WHY_NONE && step->apart != 0 &&
+            f->group[step->apart] != g) {
+            to->why = step->why;
+            to->apart = step->apart;
         }
     }
 }
@@ -409,6 +473,7 @@ static void make_part(fuser *f, uint32_t s, uint32_t number)
     tl_plan *pl = f->pl;
 
     pl->steps.items[s].fused = true;
+    pl->steps.items[s].group = number;
     for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
         uint32_t v = pl->refs.items[step_at(f, s)->out + k];
         tl_pbuf *b = &pl->bufs.items[tl_pval_at(pl, v)->buf];
@@ -472,6 +537,7 @@ static tl_status add_group(fuser *f, uint32_t g)
                    .trailing = f->info[g].trailing,
                    .reduces = f->info[g].closed};
 
+    tell_why(f, g, &to);
     TL_TRY(view_statistics(f, g));
     TL_TRY(list_inputs(f, g, &to));
     TL_TRY(list_results(f, g, &to));

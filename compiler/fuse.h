@@ -9,6 +9,18 @@
 
 #include "compiler/plan_impl.h"
 
+/* Why two steps are not one program (fuse.def). */
+typedef enum tl_fuse_why {
+    TL_WHY_NONE,
+#define ALONE(name, text) TL_WHY_##name,
+#define APART(name, text) TL_WHY_##name,
+#include "compiler/fuse.def"
+    TL_WHY_COUNT
+} tl_fuse_why;
+
+/* Its text; *alone: it is of one step, "it <text>". */
+const char *tl_fuse_why_text(tl_fuse_why why, bool *alone);
+
 typedef enum tl_fuse_class {
     TL_FUSE_NONE,
     TL_FUSE_ELEMENT,
@@ -23,6 +35,7 @@ typedef struct tl_fuse_kind {
     uint32_t space;    /* a value of the space's shape */
     uint32_t count;    /* steps of a tile program; 0: it takes no part */
     uint8_t trailing;  /* ROW, FOLD: axes of the row */
+    uint8_t why;       /* count 0: tl_fuse_why */
 } tl_fuse_kind;
 
 tl_fuse_kind tl_fuse_kind_of(const tl_plan *pl, const tl_pstep *s);

@@ -16,6 +16,26 @@ enum {
     STATISTICS = 3   /* steps that layer_norm becomes */
 };
 
+const char *tl_fuse_why_text(tl_fuse_why why, bool *alone)
+{
+    static const struct {
+        const char *text;
+        bool alone;
+    } rows[TL_WHY_COUNT] = {
+#define ALONE(name, what) [TL_WHY_##name] = {what, true},
+#define APART(name, what) [TL_WHY_##name] = {what, false},
+#include "compiler/fuse.def"
+    };
+
+    *alone = rows[why].alone;
+    return rows[why].text;
+}
+
+static tl_fuse_kind is_alone(tl_fuse_why why)
+{
+    return (tl_fuse_kind){.why = (uint8_t)why};
+}
+
 tl_dtype tl_fuse_compute(const tl_plan *pl, const tl_pstep *s)
 {
     uint32_t v = s->kind == TL_PS_GRAD ? pl->refs.items[s->out]
@@ -75,7 +95,7 @@ static tl_fuse_kind element_kind(const tl_plan *pl, const tl_pstep *s)
 
     return tl_tile_takes((tl_op)s->op, which, tl_fuse_compute(pl, s))
                ? k
-               : (tl_fuse_kind){0};
+               : is_alone(TL_WHY_DTYPE);
 }
 
 /* Elements of a row of `trailing` axes. */
@@ -101,7 +121,7 @@ static tl_fuse_kind row_kind(const tl_plan *pl, const tl_pstep *s,
     return trailing > 0 && trailing <= x->rank &&
                    tl_tile_rows_takes((tl_op)s->op, row_length(x, trailing))
                ? k
-               : (tl_fuse_kind){0};
+               : is_alone(TL_WHY_ROWS);
 }
 
 /* Are mean and rstd such that a view gives them other axes? */
@@ -131,7 +151,7 @@ static tl_fuse_kind reduction_kind(const tl_plan *pl, const tl_pstep *s,
         trailing++;
     }
     if (axes == 0) {
-        return (tl_fuse_kind){0};
+        return is_alone(TL_WHY_AXIS);
     }
     n = row_length(x, trailing);
     if (trailing > 0 && axes >> (x->rank - trailing) << (x->rank - trailing)
@@ -156,13 +176,13 @@ static tl_fuse_kind kernel_kind(const tl_plan *pl, const tl_pstep *s)
     case TL_OP_softmax_grad:
     case TL_OP_log_softmax_grad:
         return at->axis == x->rank - 1 ? row_kind(pl, s, 0, 1)
-                                       : (tl_fuse_kind){0};
+                                       : is_alone(TL_WHY_AXIS);
     case TL_OP_layer_norm:
         return row_kind(pl, s, 0, (uint32_t)at->i[0]);
     case TL_OP_layer_norm_grad:
         return statistics_are_plain(pl, s)
                    ? row_kind(pl, s, 1, (uint32_t)at->i[0])
-                   : (tl_fuse_kind){0};
+                   : is_alone(TL_WHY_SCATTERED);
     default:
         break;
     }
@@ -174,26 +194,40 @@ static tl_fuse_kind kernel_kind(const tl_plan *pl, const tl_pstep *s)
         return reduction_kind(pl, s, at->axes);
     default:
         return s->op == TL_OP_cast ? element_kind(pl, s)
-                                   : (tl_fuse_kind){0};
+                                   : is_alone(TL_WHY_KERNEL);
     }
+}
+
+/* Steps that take no part, whatever they compute. */
+static tl_fuse_why why_alone(const tl_pstep *s)
+{
+    if ((s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD) || s->nin == 0 ||
+        s->nout == 0) {
+        return TL_WHY_OTHER;
+    }
+    return s->copy               ? TL_WHY_COPY
+           : s->binds || s->late ? TL_WHY_LATE
+           : s->chained          ? TL_WHY_DATA
+                                 : TL_WHY_NONE;
 }
 
 tl_fuse_kind tl_fuse_kind_of(const tl_plan *pl, const tl_pstep *s)
 {
-    tl_fuse_kind k = {0};
+    tl_fuse_kind k = is_alone(why_alone(s));
 
-    if ((s->kind != TL_PS_KERNEL && s->kind != TL_PS_GRAD) || s->copy ||
-        s->binds || s->late || s->nout == 0 || s->nin == 0 ||
-        s->chained) {
+    if (k.why != TL_WHY_NONE) {
         return k;
     }
     k = s->kind == TL_PS_GRAD ? element_kind(pl, s) : kernel_kind(pl, s);
-    if (k.count != 0 &&
-        (tl_pval_at(pl, k.space)->numel == 0 ||
-         !reads_directly(pl, s, tl_pval_at(pl, k.space)))) {
-        k.count = 0;
+    if (k.count == 0) {
+        return k;
     }
-    return k;
+    if (tl_pval_at(pl, k.space)->numel == 0) {
+        return is_alone(TL_WHY_EMPTY);
+    }
+    return reads_directly(pl, s, tl_pval_at(pl, k.space))
+               ? k
+               : is_alone(TL_WHY_SCATTERED);
 }
 
 bool tl_fuse_takes(const tl_plan *pl, const tl_pstep *s, uint32_t k)

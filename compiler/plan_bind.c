@@ -381,8 +381,9 @@ static tl_status bind_calls(tl_plan *pl, tl_rt *rt)
         return tl_plan_no_memory(rt, pl->norder * sizeof(*pl->calls));
     }
     for (uint32_t pos = 0; pos < pl->norder; pos++) {
-        const tl_pstep *s = &pl->steps.items[pl->order[pos]];
+        tl_pstep *s = &pl->steps.items[pl->order[pos]];
 
+        s->pos = pos;
         pl->calls[pos] = (tl_pcall){.kernel = s->kernel,
                                     .tin = s->tin,
                                     .tout = s->tout,

@@ -3,6 +3,7 @@
 #include "config.h"
 #endif
 
+#include "compiler/fuse.h"
 #include "compiler/plan_region.h"
 #include "runtime/base/size.h"
 
@@ -88,6 +89,27 @@ static void put_steps(const tl_plan *pl, tl_buf *out)
     }
 }
 
+/* Why the step runs by itself, or is not one program with another one. */
+static void put_why(const tl_plan *pl, const tl_pstep *s, tl_buf *out)
+{
+    const tl_pstep *other = &pl->steps.items[s->apart];
+    bool alone;
+    const char *text;
+
+    if (s->why == TL_WHY_NONE || s->why == TL_WHY_OTHER ||
+        s->why == TL_WHY_COPY) {
+        return; /* or it is seen */
+    }
+    text = tl_fuse_why_text((tl_fuse_why)s->why, &alone);
+    if (s->apart == 0) {
+        tl_buf_printf(out, "; alone: it %s", text);
+        return;
+    }
+    other = other->fused ? &pl->steps.items[other->group] : other;
+    tl_buf_printf(out, alone ? "; not with %u: that %s" : "; not with %u: %s",
+                  other->pos, text);
+}
+
 static void put_step(const tl_plan *pl, const tl_pstep *s, uint32_t pos,
                      tl_buf *out)
 {
@@ -112,7 +134,9 @@ static void put_step(const tl_plan *pl, const tl_pstep *s, uint32_t pos,
         put_place(pl, v, out);
     }
     tl_buf_printf(out, s->taken ? ", in place" : "");
-    tl_buf_printf(out, ", %s\n", tl_bytes_str(bytes).s);
+    tl_buf_printf(out, ", %s", tl_bytes_str(bytes).s);
+    put_why(pl, s, out);
+    tl_buf_putc(out, '\n');
     for (uint32_t k = 0; s->regions && k < s->regions->count; k++) {
         tl_buf_printf(out, "       region %u:\n", k);
         put_steps(s->regions->plan[k], out);

@@ -85,6 +85,11 @@ typedef struct tl_pstep {
     bool copy;             /* a copy that a layout needed */
     bool chained;          /* tl_pstep_chains */
     uint8_t taken;         /* 1 + the operand whose storage result 0 took */
+    uint8_t why;           /* tl_fuse_why: it is alone, or is not one program
+                              with ... */
+    uint32_t apart;        /* ... the step that makes an operand; 0: alone */
+    uint32_t group;        /* the TILE step that it is part of */
+    uint32_t pos;          /* in the order */
     /* bound: */
     tl_kernel_fn *kernel;
     tl_attrs *at;
