@@ -91,8 +91,9 @@ tl_status tl_cpu_sdpa(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     TL_GOTO(st, tl_attn_set_result(&a, 0, out[0]));
     TL_GOTO(st, tl_attn_make_room(&a));
     a.lse = tl_tensor_data(out[1]);
-    tl_cpu_run(k, a.keys_of * a.heads * tl_ceil_div(a.T, ROWS), forward_task,
-               &a);
+    tl_attn_run(&a, a.keys_of * a.heads * tl_ceil_div(a.T, ROWS),
+                tl_attn_cost(&a, tl_attn_least(ROWS, a.T), a.S),
+                forward_task);
     tl_attn_round(&a, 0, out[0]);
     st = tl_attn_ran(&a);
 out:

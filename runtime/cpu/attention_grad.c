@@ -219,7 +219,8 @@ static tl_status start_backward(tl_attn *a, tl_kernel_ctx *k,
     heads = a->keys_of * a->heads;
     TL_TRY(tl_cpu_scratch(k, heads * a->T, (size_t)a->width, &a->delta));
     TL_TRY(tl_attn_make_room(a));
-    tl_cpu_run(k, heads * tl_ceil_div(a->T, ROWS), delta_task, a);
+    tl_attn_run(a, heads * tl_ceil_div(a->T, ROWS),
+                tl_attn_least(ROWS, a->T) * a->D / 2, delta_task);
     return TL_OK;
 }
 
@@ -247,7 +248,10 @@ static tl_status run_backward(tl_attn *a)
     int64_t all = a->keys_of * a->heads * a->T * a->E;
 
     TL_TRY(cut_keys(a));
-    tl_cpu_run(a->k, a->ranges * a->keys_of, backward_task, a);
+    tl_attn_run(
+        a, a->ranges * a->keys_of,
+        3 * tl_attn_cost(a, a->heads * a->T, tl_attn_least(a->range, a->S)),
+        backward_task);
     if (a->part && all > 0) {
         tl_cpu_run(a->k, tl_ceil_div(all, TL_CPU_GRAIN), sum_task, a);
     }
@@ -328,8 +332,9 @@ tl_status tl_cpu_sdpa_mask_grad(tl_kernel_ctx *k, tl_op op,
     }
     TL_GOTO(st, start_backward(&a, k, in, nin, attrs));
     TL_GOTO(st, tl_attn_set_result(&a, 0, out[0]));
-    tl_cpu_run(k, a.keys_of * a.heads * tl_ceil_div(a.T, ROWS), scores_task,
-               &a);
+    tl_attn_run(&a, a.keys_of * a.heads * tl_ceil_div(a.T, ROWS),
+                2 * tl_attn_cost(&a, tl_attn_least(ROWS, a.T), a.S),
+                scores_task);
     st = tl_attn_ran(&a);
 out:
     tl_attn_fini(&a);

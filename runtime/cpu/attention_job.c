@@ -256,6 +256,34 @@ tl_attn_worker tl_attn_worker_of(tl_attn *a, int number)
     return w;
 }
 
+static void run_task(void *arg, int64_t task, int number)
+{
+    tl_attn *a = arg;
+    int64_t unit = task * a->units_a_task;
+    int64_t end = tl_attn_least(unit + a->units_a_task, a->units);
+
+    for (; unit < end; unit++) {
+        a->unit(a, unit, number);
+    }
+}
+
+void tl_attn_run(tl_attn *a, int64_t units, int64_t cost, tl_task_fn *fn)
+{
+    a->unit = fn;
+    a->units = units;
+    a->units_a_task = tl_cpu_rows_a_task(cost);
+    tl_cpu_run(a->k, tl_ceil_div(units, a->units_a_task), run_task, a);
+}
+
+/* About 32 multiply-adds a nanosecond, and 2 for exp. */
+int64_t tl_attn_cost(const tl_attn *a, int64_t rows, int64_t cols)
+{
+    double cost =
+        (double)rows * (double)cols * (2 + (double)(a->E + a->D) / 32);
+
+    return cost < 1e15 ? (int64_t)cost + 1000 : (int64_t)1e15;
+}
+
 /* ---- products ----------------------------------------------------------- */
 
 static void multiply(tl_attn_worker *w, tl_gemm *g)

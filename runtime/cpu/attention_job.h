@@ -52,7 +52,9 @@ typedef struct tl_attn {
     tl_storage *wide[3]; /* those that are rounded at the end */
     tl_storage *delta, *part, *room;
     int64_t ranges, range; /* of keys; keys of one */
-    size_t room_each;      /* bytes of a worker */
+    tl_task_fn *unit;      /* what tl_attn_run runs, and how often */
+    int64_t units, units_a_task;
+    size_t room_each; /* bytes of a worker */
     _Atomic bool failed;
 } tl_attn;
 
@@ -125,6 +127,13 @@ void tl_attn_round(tl_attn *a, int i, tl_tensor *t);
 /* Room of all workers; that of one. */
 TL_MUST_USE tl_status tl_attn_make_room(tl_attn *a);
 tl_attn_worker tl_attn_worker_of(tl_attn *a, int number);
+
+/* fn(a, unit, worker) for each of `units` that cost about `cost` nanoseconds
+ * each, several a task where they are small. */
+void tl_attn_run(tl_attn *a, int64_t units, int64_t cost, tl_task_fn *fn);
+
+/* Cost of `rows` x `cols` scores, forward. */
+int64_t tl_attn_cost(const tl_attn *a, int64_t rows, int64_t cols);
 
 /* Did a library run out of memory in a task?  E0607. */
 TL_MUST_USE tl_status tl_attn_ran(const tl_attn *a);
