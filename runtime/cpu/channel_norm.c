@@ -1,10 +1,10 @@
 /* channel_norm.c - batch norm and group norm, forward and backward.
  * Inputs and attributes are those of op/channels.c.
  *
- * x is [N, C, S].  Statistics are computed by the kernels of the rows `mean`
- * and `var`.  Where S is TL_CHANNEL_LONG or more, a row is the S elements of
- * one channel of one sample, with numbers for its statistics and weights; else
- * it is a whole sample (or one of its groups), with vectors of them.
+ * x is [N, C, S].  Statistics have the bits of the rows `mean` and `var`.
+ * Where S is TL_CHANNEL_LONG or more, a row is the S elements of one channel
+ * of one sample, with numbers for its statistics and weights; else it is a
+ * whole sample (or one of its groups), with vectors of them.
  *
  * Sums of gradients: each row along the tree, the rows of a channel in order
  * of samples in double; of short rows, element by element within each of at
@@ -15,66 +15,6 @@
 #include <string.h>
 
 /* ---- operands ------------------------------------------------------------ */
-
-tl_status tl_channel_scratch(tl_channels *job, int64_t count, size_t width,
-                             void *out)
-{
-    tl_storage **own = &job->own[job->nown];
-    void *data;
-
-    TL_TRY(tl_cpu_scratch(job->k, count, width, own));
-    job->nown++;
-    data = tl_storage_data(*own);
-    memcpy(out, &data, sizeof data);
-    return TL_OK;
-}
-
-/* The elements of `t` as row-major numbers of the arithmetic. */
-tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t,
-                             const char **out)
-{
-    tl_layout to;
-    char *copy;
-
-    *out = tl_tensor_data(t);
-    if (t->dtype == TL_f16 || t->dtype == TL_bf16) {
-        TL_TRY(tl_channel_scratch(job, t->numel, sizeof(float), &copy));
-        *out = copy;
-        return tl_cpu_widen(job->k, t, (float *)(void *)copy);
-    }
-    if (tl_tensor_contiguous(t)) {
-        return TL_OK;
-    }
-    TL_TRY(tl_channel_scratch(job, t->numel, (size_t)job->width, &copy));
-    tl_layout_row_major(&to, t->rank, t->size);
-    tl_cpu_copy_elements(job->k, (int)job->width, t->rank, t->size, copy,
-                         to.stride, *out, t->stride);
-    *out = copy;
-    return TL_OK;
-}
-
-/* Where the result is computed; `finish` rounds it if that is elsewhere. */
-tl_status tl_channel_result(tl_channels *job, const tl_tensor *t)
-{
-    job->y = tl_tensor_data(t);
-    return t->dtype == TL_f32 || t->dtype == TL_f64
-               ? TL_OK
-               : tl_channel_scratch(job, t->numel, sizeof(float), &job->y);
-}
-
-void tl_channel_finish(tl_channels *job, tl_tensor *t)
-{
-    if (t->dtype != TL_f32 && t->dtype != TL_f64) {
-        tl_cpu_narrow(job->k, (const float *)(const void *)job->y, t);
-    }
-}
-
-void tl_channel_release(tl_channels *job)
-{
-    for (int i = 0; i < job->nown; i++) {
-        tl_storage_unref(job->own[i]);
-    }
-}
 
 void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
                      bool batch, const tl_attrs *at)
@@ -92,19 +32,41 @@ void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
     }
     job->groups = batch ? 1 : at->i[0] != 0 ? at->i[0] : job->c;
     job->slab = tl_ceil_div(job->n, TL_CHANNEL_SLABS);
+    tl_plain_open(&job->own, k);
+}
+
+tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t,
+                             const char **out)
+{
+    const void *data;
+
+    TL_TRY(tl_plain_in(&job->own, t, &data));
+    *out = data;
+    return TL_OK;
+}
+
+tl_status tl_channel_result(tl_channels *job, const tl_tensor *t)
+{
+    void *data;
+
+    TL_TRY(tl_plain_out(&job->own, t, &data));
+    job->y = data;
+    return TL_OK;
 }
 
 /* v[i / S] for all i, as a vector along a sample. */
 tl_status tl_channel_spread(tl_channels *job, const char *v, int which)
 {
     int64_t n = job->c * job->s;
+    void *memory;
     char *to;
 
     job->vec[which] = v;
     if (!v || job->s == 1) {
         return TL_OK;
     }
-    TL_TRY(tl_channel_scratch(job, n, (size_t)job->width, &to));
+    TL_TRY(tl_plain_scratch(&job->own, n, (size_t)job->width, &memory));
+    to = memory;
     for (int64_t i = 0; i < n; i++) {
         memcpy(to + i * job->width, v + i / job->s * job->width,
                (size_t)job->width);
@@ -115,35 +77,95 @@ tl_status tl_channel_spread(tl_channels *job, const char *v, int which)
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* Mean and M2 of what belongs together, into `mean` and `m2`. */
-static tl_status statistics(tl_channels *job, const tl_tensor *x,
-                            int64_t count, tl_tensor *mean, tl_tensor *m2)
+/* Rows of `count` numbers, each of one group of a sample. */
+static void group_statistics(void *arg, int64_t task, int worker)
+{
+    const tl_channels *job = arg;
+    int64_t all = job->n * job->groups, count = job->c / job->groups * job->s;
+    int64_t r = task * job->per_task, end = r + job->per_task;
+
+    (void)worker;
+    for (end = end < all ? end : all; r < end; r++) {
+        double mean, m2;
+
+        job->math->mean_m2(count, job->x + r * count * job->width, &mean, &m2);
+        tl_channel_set(job, job->to_mean, r, mean);
+        tl_channel_set(job, job->to_m2, r, m2);
+    }
+}
+
+/* The numbers of a channel, brought together: so the tree is that of the
+ * reduction over the other axes. */
+static void batch_statistics(void *arg, int64_t task, int worker)
+{
+    const tl_channels *job = arg;
+    int64_t count = job->n * job->s, step = job->s * job->width;
+    int64_t c = task * job->per_task, end = c + job->per_task;
+    char *row = job->rows + worker * count * job->width;
+
+    for (end = end < job->c ? end : job->c; c < end; c++) {
+        double mean, m2;
+
+        for (int64_t n = 0; n < job->n; n++) {
+            memcpy(row + n * step, job->x + (n * job->c + c) * step,
+                   (size_t)step);
+        }
+        job->math->mean_m2(count, row, &mean, &m2);
+        tl_channel_set(job, job->to_mean, c, mean);
+        tl_channel_set(job, job->to_m2, c, m2);
+    }
+}
+
+/* The same by the rows `mean` and `var`, which go over memory as it lies. */
+static tl_status reduce_statistics(tl_channels *job, const tl_tensor *x,
+                                   int64_t count, tl_tensor *mean,
+                                   tl_tensor *m2)
 {
     int64_t dims[6] = {job->n, job->c, job->s};
     tl_tensor view = *x, *in = &view;
     tl_attrs a;
 
-    if (!job->batch) {
-        dims[1] = job->groups;
-        dims[2] = job->c / job->groups * job->s;
-    }
     tl_row_major(3, dims, dims + 3);
     view.rank = 3;
     view.size = dims;
     view.stride = dims + 3;
     view.flags = TL_TENSOR_CONTIGUOUS;
-    if (job->nown > 0) { /* x was copied */
-        view.storage = job->own[0];
+    if (job->own.n > 0) { /* x was copied */
+        view.storage = job->own.own[0];
         view.offset = 0;
         view.dtype = job->wide ? TL_f64 : TL_f32;
     }
     tl_attrs_init(&a);
-    a.axes = job->batch ? 5 : 4;
+    a.axes = 5;
     TL_TRY(job->k->device->kernel[TL_OP_mean](job->k, TL_OP_mean, &in, 1,
                                               &mean, 1, &a));
     a.f[0] = (double)(count - 1); // M2 / (count - that) is M2
     return job->k->device->kernel[TL_OP_var](job->k, TL_OP_var, &in, 1, &m2,
                                              1, &a);
+}
+
+/* Mean and M2 of what belongs together, into `mean` and `m2`. */
+static tl_status statistics(tl_channels *job, const tl_tensor *x,
+                            int64_t count, tl_tensor *mean, tl_tensor *m2)
+{
+    int64_t rows = mean->numel;
+    void *memory;
+
+    if (job->batch && (job->s == 1 || job->s >= TL_CHANNEL_MEMORY)) {
+        return reduce_statistics(job, x, count, mean, m2);
+    }
+    if (job->batch) {
+        TL_TRY(tl_plain_scratch(&job->own,
+                                count * tl_threads_count(job->k->threads),
+                                (size_t)job->width, &memory));
+        job->rows = memory;
+    }
+    job->to_mean = tl_tensor_data(mean);
+    job->to_m2 = tl_tensor_data(m2);
+    job->per_task = tl_cpu_rows_a_task(2 * count);
+    tl_cpu_run(job->k, tl_ceil_div(rows, job->per_task),
+               job->batch ? batch_statistics : group_statistics, job);
+    return TL_OK;
 }
 
 /* 1 / sqrt(M2 / count + eps) in place of M2; the variance to `var`. */
@@ -269,9 +291,9 @@ static tl_status forward(tl_kernel_ctx *k, bool batch, tl_tensor *const *in,
     }
     TL_GOTO(st, tl_channel_result(&job, out[0]));
     TL_GOTO(st, run_forward(&job));
-    tl_channel_finish(&job, out[0]);
+    tl_plain_round(&job.own, out[0], job.y);
 out:
-    tl_channel_release(&job);
+    tl_plain_close(&job.own);
     return st;
 }
 

@@ -3,11 +3,14 @@
 #ifndef TL_CPU_CHANNEL_NORM_H
 #define TL_CPU_CHANNEL_NORM_H
 
+#include "runtime/cpu/plain.h"
 #include "runtime/cpu/rowmath.h"
 
 enum {
     TL_CHANNEL_LONG = 16, /* elements that are worth a call */
-    TL_CHANNEL_SLABS = 16
+    TL_CHANNEL_SLABS = 16,
+    TL_CHANNEL_MEMORY =
+        512 /* elements that a reduction takes at full speed */
 };
 
 typedef struct tl_channels {
@@ -24,9 +27,10 @@ typedef struct tl_channels {
     double *sums;       /* of rows: pairs (sum of g, of g x^); of slabs:
                             [slabs][2][C * S] */
     char *ga, *gb;      /* batch: [C] */
+    void *to_mean, *to_m2; /* statistics on their way */
+    char *rows;            /* a channel for each worker */
     int64_t per_task, slab;
-    tl_storage *own[16];
-    int nown;
+    tl_plain own;
 } tl_channels;
 
 /* Number i of `v`, in the type of the arithmetic. */
@@ -46,17 +50,16 @@ static inline void tl_channel_set(const tl_channels *job, void *v, int64_t i,
     }
 }
 
-/* Sizes of x; then operands, the result (finish rounds it), and scratch, all
- * owned by the job. */
+/* Sizes of x. */
 void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
                      bool batch, const tl_attrs *at);
-TL_MUST_USE tl_status tl_channel_scratch(tl_channels *job, int64_t count,
-                                         size_t width, void *out);
+
+/* The elements of `t`, row-major. */
 TL_MUST_USE tl_status tl_channel_numbers(tl_channels *job, const tl_tensor *t,
                                          const char **out);
+
+/* Where the result is computed. */
 TL_MUST_USE tl_status tl_channel_result(tl_channels *job, const tl_tensor *t);
-void tl_channel_finish(tl_channels *job, tl_tensor *t);
-void tl_channel_release(tl_channels *job);
 
 /* vec[which][i] = v[i / S]: a vector along a sample. */
 TL_MUST_USE tl_status tl_channel_spread(tl_channels *job, const char *v,

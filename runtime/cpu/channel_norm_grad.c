@@ -177,8 +177,10 @@ static void set_sums(const tl_channels *job, tl_tensor *dw, tl_tensor *db)
 static tl_status run_long(tl_channels *job, tl_tensor *const *out)
 {
     int64_t rows = job->n * job->c, all = job->n * job->groups;
+    void *sums;
 
-    TL_TRY(tl_channel_scratch(job, 2 * rows, sizeof(double), &job->sums));
+    TL_TRY(tl_plain_scratch(&job->own, 2 * rows, sizeof(double), &sums));
+    job->sums = sums;
     job->per_task = tl_cpu_rows_a_task(2 * job->s);
     if (job->batch) {
         tl_cpu_run(job->k, tl_ceil_div(rows, job->per_task), long_sums, job);
@@ -196,9 +198,11 @@ static tl_status run_long(tl_channels *job, tl_tensor *const *out)
 static tl_status run_short(tl_channels *job, tl_tensor *const *out)
 {
     int64_t slabs = tl_ceil_div(job->n, job->slab), row = job->c * job->s;
+    void *sums;
 
     TL_TRY(
-        tl_channel_scratch(job, 2 * row * slabs, sizeof(double), &job->sums));
+        tl_plain_scratch(&job->own, 2 * row * slabs, sizeof(double), &sums));
+    job->sums = sums;
     if (job->batch) {
         TL_TRY(tl_channel_spread(job, job->mean, 0));
         TL_TRY(tl_channel_spread(job, job->rstd, 1));
@@ -237,6 +241,7 @@ static tl_status backward(tl_kernel_ctx *k, bool batch, tl_tensor *const *in,
                           const tl_attrs *attrs)
 {
     tl_channels job;
+    void *memory;
     tl_status st = TL_OK;
 
     if (in[1]->numel == 0) {
@@ -252,15 +257,16 @@ static tl_status backward(tl_kernel_ctx *k, bool batch, tl_tensor *const *in,
     }
     TL_GOTO(st, tl_channel_result(&job, out[0]));
     if (batch) {
-        TL_GOTO(st, tl_channel_scratch(&job, 2 * job.c, (size_t)job.width,
-                                       &job.ga));
+        TL_GOTO(st, tl_plain_scratch(&job.own, 2 * job.c, (size_t)job.width,
+                                     &memory));
+        job.ga = memory;
         job.gb = job.ga + job.c * job.width;
     }
     TL_GOTO(st, job.s >= TL_CHANNEL_LONG ? run_long(&job, out)
                                          : run_short(&job, out));
-    tl_channel_finish(&job, out[0]);
+    tl_plain_round(&job.own, out[0], job.y);
 out:
-    tl_channel_release(&job);
+    tl_plain_close(&job.own);
     return st;
 }
 

@@ -59,6 +59,21 @@ static void set_geometry(pool_job *job, const tl_tensor *x,
     }
 }
 
+static tl_status set_spans(tl_pool *p, tl_plain *own)
+{
+    for (int i = 0; i < 3; i++) {
+        void *spans;
+
+        TL_TRY(
+            tl_plain_scratch(own, p->out[i], sizeof(tl_pool_span), &spans));
+        p->span[i] = spans;
+        for (int64_t o = 0; o < p->out[i]; o++) {
+            p->span[i][o] = tl_pool_find(p, i, o);
+        }
+    }
+    return TL_OK;
+}
+
 /* Elements that the windows of a plane read. */
 static int64_t cost_of(const tl_pool *p)
 {
@@ -153,6 +168,7 @@ static tl_status pool(tl_kernel_ctx *k, const tl_tensor *x,
     }
     set_geometry(&job, x, y, at);
     tl_plain_open(&own, k);
+    TL_GOTO(st, set_spans(&job.p, &own));
     TL_GOTO(st, tl_plain_in(&own, in[0], &from));
     TL_GOTO(st, tl_plain_out(&own, out[0], &to));
     if (place) {

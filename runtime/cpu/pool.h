@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef struct tl_pool_span tl_pool_span;
+
 typedef struct tl_pool {
+    tl_pool_span *span[3]; /* of each window along an axis */
     int64_t in[3], out[3];
     int64_t size[3], stride[3], pad[3], dilation[3];
     bool adaptive; /* windows of different sizes; dilation is 1 */
@@ -18,16 +21,16 @@ typedef struct tl_pool {
 
 /* Taps [lo, hi) of window `o` along axis i that lie in the input, the first
  * tap (maybe in the padding), and the number of elements to divide by. */
-typedef struct tl_pool_span {
+struct tl_pool_span {
     int64_t first, lo, hi, count;
-} tl_pool_span;
+};
 
 static inline int64_t tl_pool_volume(const int64_t *size)
 {
     return size[0] * size[1] * size[2];
 }
 
-static inline tl_pool_span tl_pool_at(const tl_pool *p, int i, int64_t o)
+static inline tl_pool_span tl_pool_find(const tl_pool *p, int i, int64_t o)
 {
     __extension__ typedef unsigned __int128 wide;
     int64_t n = p->in[i], d = p->dilation[i], out = p->out[i];
@@ -52,6 +55,11 @@ static inline tl_pool_span tl_pool_at(const tl_pool *p, int i, int64_t o)
               : s.count < p->size[i] ? s.count
                                      : p->size[i];
     return s;
+}
+
+static inline tl_pool_span tl_pool_at(const tl_pool *p, int i, int64_t o)
+{
+    return p->span[i][o];
 }
 
 /* Loops over one plane, of float or double; compiled twice (pool_rows.c).

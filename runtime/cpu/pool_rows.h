@@ -165,10 +165,19 @@ static double NAME(sum_span)(int64_t n, const REAL *x)
     return lane[0];
 }
 
-/* Sums of a row of adaptive windows. */
+/* Sums of a row of adaptive windows; where a window takes whole rows, they
+ * are one. */
 static void NAME(adaptive_row)(const tl_pool *p, const REAL *x, const rows *r,
                                double *sum)
 {
+    if (p->out[2] == 1) {
+        int64_t n = r->h.hi * p->in[2];
+
+        for (int64_t td = 0; td < r->d.hi; td++) {
+            sum[0] += NAME(sum_span)(n, x + row_start(p, r, td, 0));
+        }
+        return;
+    }
     for (int64_t o = 0; o < p->out[2]; o++) {
         tl_pool_span s = tl_pool_at(p, 2, o);
 

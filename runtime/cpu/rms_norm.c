@@ -5,6 +5,7 @@
  * the rows, in order and in double; so do the parts. */
 #include <string.h>
 
+#include "runtime/cpu/plain.h"
 #include "runtime/cpu/rowmath.h"
 
 enum {
@@ -19,8 +20,7 @@ typedef struct rms_job {
     void *w;      /* a row of the type of the arithmetic, or NULL */
     void *rstd;   /* of each row, in that type */
     double *sums; /* [slabs][2][n], the first half of each unused */
-    tl_storage *own[5];
-    int nown;
+    tl_plain own;
     const char *g, *x; /* row-major, of the type of the arithmetic */
     int64_t rows;
 } rms_job;
@@ -59,58 +59,14 @@ static void backward_row(void *arg, int64_t line, int64_t n,
                           out[0]);
 }
 
-static tl_status scratch(tl_kernel_ctx *k, rms_job *job, int64_t count,
-                         size_t width, void *out)
-{
-    tl_storage **own = &job->own[job->nown];
-    void *data;
-
-    TL_TRY(tl_cpu_scratch(k, count, width, own));
-    job->nown++;
-    data = tl_storage_data(*own);
-    memcpy(out, &data, sizeof data);
-    return TL_OK;
-}
-
-/* `t` as row-major numbers of the type of the arithmetic. */
-static tl_status numbers(tl_kernel_ctx *k, rms_job *job, const tl_tensor *t,
-                         const void **out)
-{
-    int width = job->wide ? 8 : 4;
-    tl_layout to;
-    void *copy;
-
-    *out = tl_tensor_data(t);
-    if (t->dtype == TL_f16 || t->dtype == TL_bf16) {
-        TL_TRY(scratch(k, job, t->numel, sizeof(float), &copy));
-        *out = copy;
-        return tl_cpu_widen(k, t, copy);
-    }
-    if (tl_tensor_contiguous(t)) {
-        return TL_OK;
-    }
-    TL_TRY(scratch(k, job, t->numel, (size_t)width, &copy));
-    tl_layout_row_major(&to, t->rank, t->size);
-    tl_cpu_copy_elements(k, width, t->rank, t->size, copy, to.stride, *out,
-                         t->stride);
-    *out = copy;
-    return TL_OK;
-}
-
-static void release(rms_job *job)
-{
-    for (int i = 0; i < job->nown; i++) {
-        tl_storage_unref(job->own[i]);
-    }
-}
-
 tl_status tl_cpu_rms_norm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                           int nin, tl_tensor *const *out, int nout,
                           const tl_attrs *at)
 {
     rms_job job = {.wide = in[0]->dtype == TL_f64,
                    .eps = at->f[0],
-                   .math = tl_rowmath_get(in[0]->dtype)};
+                   .math = tl_rowmath_get(in[0]->dtype),
+                   .own = {.k = k}};
     tl_lines l = {.f32 = forward_row,
                   .f64 = forward_row,
                   .arg = &job,
@@ -129,12 +85,12 @@ tl_status tl_cpu_rms_norm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     }
     job.rstd = tl_tensor_data(out[1]);
     if (nin > 1) {
-        TL_GOTO(st, numbers(k, &job, in[1], &w));
+        TL_GOTO(st, tl_plain_in(&job.own, in[1], &w));
     }
     job.w = (void *)(uintptr_t)w;
     st = tl_cpu_run_lines(k, &l);
 out:
-    release(&job);
+    tl_plain_close(&job.own);
     return st;
 }
 
@@ -161,10 +117,13 @@ static tl_status weight_gradient(tl_kernel_ctx *k, rms_job *job,
                                  tl_tensor *dw)
 {
     int64_t slabs;
+    void *sums;
 
     job->slab = tl_ceil_div(job->rows, SLABS);
     slabs = tl_ceil_div(job->rows, job->slab);
-    TL_TRY(scratch(k, job, 2 * job->n * slabs, sizeof(double), &job->sums));
+    TL_TRY(tl_plain_scratch(&job->own, 2 * job->n * slabs, sizeof(double),
+                            &sums));
+    job->sums = sums;
     if (job->rows * job->n < TL_CPU_GRAIN) { /* not worth a fork */
         for (int64_t t = 0; t < slabs; t++) {
             slab_task(job, t, 0);
@@ -191,7 +150,8 @@ tl_status tl_cpu_rms_norm_grad(tl_kernel_ctx *k, tl_op op,
 {
     rms_job job = {.wide = in[1]->dtype == TL_f64,
                    .n = out[1]->numel,
-                   .math = tl_rowmath_get(in[1]->dtype)};
+                   .math = tl_rowmath_get(in[1]->dtype),
+                   .own = {.k = k}};
     tl_lines l = {.f32 = backward_row,
                   .f64 = backward_row,
                   .arg = &job,
@@ -212,19 +172,19 @@ tl_status tl_cpu_rms_norm_grad(tl_kernel_ctx *k, tl_op op,
         return TL_OK;
     }
     job.rows = in[1]->numel / job.n;
-    TL_GOTO(st, numbers(k, &job, in[2], &rstd));
+    TL_GOTO(st, tl_plain_in(&job.own, in[2], &rstd));
     job.rstd = (void *)(uintptr_t)rstd;
     if (nin > 3) {
-        TL_GOTO(st, numbers(k, &job, in[3], &w));
+        TL_GOTO(st, tl_plain_in(&job.own, in[3], &w));
     }
     job.w = (void *)(uintptr_t)w;
     TL_GOTO(st, tl_cpu_run_lines(k, &l));
-    TL_GOTO(st, numbers(k, &job, in[0], &g));
-    TL_GOTO(st, numbers(k, &job, in[1], &x));
+    TL_GOTO(st, tl_plain_in(&job.own, in[0], &g));
+    TL_GOTO(st, tl_plain_in(&job.own, in[1], &x));
     job.g = g;
     job.x = x;
     st = weight_gradient(k, &job, out[1]);
 out:
-    release(&job);
+    tl_plain_close(&job.own);
     return st;
 }

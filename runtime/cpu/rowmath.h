@@ -41,7 +41,9 @@ typedef struct tl_rowmath {
     /* dx = scale * (A softmax(x) - q), 0 where scale is 0 */
     void (*loss_grad)(int64_t n, const void *x, double lse,
                       const tl_row_loss *r, double scale, void *dx);
-    /* mean and 1 / sqrt(variance + eps) of the row, by (count, mean, M2) */
+    /* mean and M2, the sum of (x - mean)², of the row, by (count, mean, M2) */
+    void (*mean_m2)(int64_t n, const void *x, double *mean, double *m2);
+    /* mean and 1 / sqrt(variance + eps) */
     void (*moments)(int64_t n, const void *x, double eps, double *mean,
                     double *rstd);
     /* y = (x - mean) * rstd * w + b; w, b may be NULL */

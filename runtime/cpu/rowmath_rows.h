@@ -255,25 +255,62 @@ typedef struct NAME(stats) {
     REAL mean, m2;
 } NAME(stats);
 
+/* Lanes join pairwise, as those of a leaf do. */
+static REAL NAME(join_lanes)(REAL *lane)
+{
+    for (int w = TL_LANES / 2; w > 0; w /= 2) {
+        for (int j = 0; j < w; j++) {
+            lane[j] += lane[j + w];
+        }
+    }
+    return lane[0];
+}
+
+/* leaf_sum of x - c, without storing it: 16 lanes in registers. */
+static REAL NAME(leaf_shifted)(const REAL *x, int64_t n, REAL c)
+{
+    REAL lane[TL_LANES] = {0};
+    int64_t i = 0;
+
+    for (; i + TL_LANES <= n; i += TL_LANES) {
+        for (int j = 0; j < TL_LANES; j++) {
+            lane[j] += x[i + j] - c;
+        }
+    }
+    for (int j = 0; i < n; i++, j++) {
+        lane[j] += x[i] - c;
+    }
+    return NAME(join_lanes)(lane);
+}
+
+/* leaf_sum of (x - c)² */
+static REAL NAME(leaf_squares)(const REAL *x, int64_t n, REAL c)
+{
+    REAL lane[TL_LANES] = {0};
+    int64_t i = 0;
+
+    for (; i + TL_LANES <= n; i += TL_LANES) {
+        for (int j = 0; j < TL_LANES; j++) {
+            REAL d = x[i + j] - c;
+
+            lane[j] += d * d;
+        }
+    }
+    for (int j = 0; i < n; i++, j++) {
+        REAL d = x[i] - c;
+
+        lane[j] += d * d;
+    }
+    return NAME(join_lanes)(lane);
+}
+
 /* Two passes over a leaf; deviations from the first element are summed. */
 static NAME(stats) NAME(leaf_stats)(const REAL *x, int64_t n)
 {
     NAME(stats) s = {.count = (double)n};
-    const REAL first = x[0];
-    REAL tile[TL_LEAF];
 
-    TL_INDEPENDENT
-    for (int64_t j = 0; j < n; j++) {
-        tile[j] = x[j] - first;
-    }
-    s.mean = first + NAME(leaf_sum)(tile, n) / (REAL)n;
-    TL_INDEPENDENT
-    for (int64_t j = 0; j < n; j++) {
-        REAL d = x[j] - s.mean;
-
-        tile[j] = d * d;
-    }
-    s.m2 = NAME(leaf_sum)(tile, n);
+    s.mean = x[0] + NAME(leaf_shifted)(x, n, x[0]) / (REAL)n;
+    s.m2 = NAME(leaf_squares)(x, n, s.mean);
     return s;
 }
 
@@ -290,8 +327,8 @@ static NAME(stats) NAME(join_stats)(NAME(stats) a, NAME(stats) b)
     return s;
 }
 
-static void NAME(moments)(int64_t n, const void *from, double eps,
-                          double *mean, double *rstd)
+static void NAME(mean_m2)(int64_t n, const void *from, double *mean,
+                          double *m2)
 {
     const REAL *x = from;
     NAME(stats) part[TREE_LEVELS], s;
@@ -309,8 +346,16 @@ static void NAME(moments)(int64_t n, const void *from, double eps,
         s = NAME(join_stats)(part[--depth], s);
     }
     *mean = (double)(REAL)((double)NAME(row_sum)(n, x) / (double)n);
-    *rstd = (double)(1 / FN(sqrt)((REAL)((double)s.m2 / (double)n) +
-                                  (REAL)eps));
+    *m2 = (double)s.m2;
+}
+
+static void NAME(moments)(int64_t n, const void *from, double eps,
+                          double *mean, double *rstd)
+{
+    double m2;
+
+    NAME(mean_m2)(n, from, mean, &m2);
+    *rstd = (double)(1 / FN(sqrt)((REAL)(m2 / (double)n) + (REAL)eps));
 }
 
 static void NAME(normalise)(int64_t n, const void *from, double mean_wide,
@@ -549,6 +594,7 @@ const tl_rowmath ROWMATH_TABLE = {
     .logsumexp = NAME(logsumexp),
     .loss = NAME(loss),
     .loss_grad = NAME(loss_grad),
+    .mean_m2 = NAME(mean_m2),
     .moments = NAME(moments),
     .normalise = NAME(normalise),
     .normalise_grad = NAME(normalise_grad),

@@ -100,6 +100,13 @@ static void complete_kern_rows(void)
     table[TL_OP_batch_norm].join_in = 7;
     table[TL_OP_group_norm].join_in = 7;
     table[TL_OP_sdpa].join_in = 7; /* q, k, v */
+    table[TL_OP_max_pool].join_in = 1;
+    table[TL_OP_avg_pool].join_in = 1;
+    table[TL_OP_resize].join_in = 1;
+    table[TL_OP_cholesky].join_in = 1;
+    table[TL_OP_solve].join_in = 3;
+    table[TL_OP_tri_solve].join_in = 3;
+    table[TL_OP_qr].join_in = 1;
     table[TL_OP_slice_put].in_place = 1;
     table[TL_OP_scatter_add].in_place = 1;
     table[TL_OP_index_put].in_place = 1;

@@ -240,8 +240,39 @@ static bool op_like(gen *g)
     return true;
 }
 
+/* cholesky, solve and qr of what is positive definite by construction. */
+static bool op_linalg(gen *g)
+{
+    val a = operand(g, W_FLOAT, 2, 2);
+    const char *n = dim_text(g, a.d[0]);
+    int how = rng_below(&g->r, 3);
+
+    if (n == NULL || a.once || numel_max(g, &a) > 200 ||
+        class_of(a.dtype) != W_FLOAT) {
+        give_back(g, &a);
+        return false;
+    }
+    const char *s = str(g, "(sigmoid(%s) @ sigmoid(%s).T + 2 * eye(%s))",
+                        a.text, a.text, n);
+
+    a.text = how == 0   ? str(g, "cholesky(%s)", s)
+             : how == 1 ? str(g, "solve(%s, %s)", s, a.text)
+                        : str(g, "qr(%s)[1]", s);
+    if (how != 1) {
+        a.d[1] = a.d[0];
+        a.hi = 40;
+        a.lo = -40;
+    }
+    a.dtype = tl_dtype_join(a.dtype, TL_f32);
+    a.hi = 20 * fmax(fabs(a.hi), fabs(a.lo));
+    a.lo = -a.hi;
+    put(g, a);
+    return true;
+}
+
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
     {op_sdpa, 8},
+    {op_linalg, 5},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };

@@ -107,6 +107,30 @@ static bool norm_example(tl_dtype f, example *x)
     }
 }
 
+/* Systems with a dominant diagonal, and an upper triangle. */
+static bool linalg_example(tl_dtype f, example *x)
+{
+    x->nin = 1;
+    if (x->op == TL_OP_qr) {
+        return true;
+    }
+    if (x->op != TL_OP_cholesky && x->op != TL_OP_solve &&
+        x->op != TL_OP_tri_solve) {
+        return false;
+    }
+    tl_tensor_unref(x->in[0]);
+    x->in[0] = numbers(f, 3, DIMS(2, 5, 5));
+    for (int64_t i = 0; i < 10; i++) {
+        tl_tensor_set_f(x->in[0], i / 5 * 25 + i % 5 * 6, 8);
+    }
+    if (x->op != TL_OP_cholesky) {
+        x->nin = 2;
+        x->in[1] = numbers(f, 3, DIMS(2, 5, 3));
+        x->at.flag = true;
+    }
+    return true;
+}
+
 /* Windows of 3, 2 apart, with padding; 2 axes of f[6, 5] to f[3, 3]. */
 static void pool_attrs(tl_attrs *at)
 {
@@ -331,7 +355,7 @@ static bool make_example(tl_op op, tl_dtype f, example *x)
         : attention ? attention_example(f, x)
                : simple_example(f, x) || index_example(f, x) ||
                      loss_example(f, x) || conv_example(f, x) ||
-                     pool_example(f, x)) {
+                     pool_example(f, x) || linalg_example(f, x)) {
         return true;
     }
     tl_tensor_unref(x->in[0]);

@@ -358,6 +358,43 @@ Test(structured, resizing)
     }
 }
 
+/* Well-conditioned: a random matrix plus 3 on the diagonal. */
+static tl_tensor *dominant(uint64_t seed, int64_t n)
+{
+    tl_tensor *t = random_f64(3, DIMS(2, n, n), seed);
+
+    for (int64_t i = 0; i < 2 * n; i++) {
+        int64_t at = i / n * n * n + i % n * (n + 1);
+
+        tl_tensor_set_f(t, at, tl_tensor_get_f(t, at) + 3);
+    }
+    return t;
+}
+
+Test(structured, linear_systems)
+{
+    for (int form = 0; form < 4; form++) {
+        one o = row(TL_OP_tri_solve);
+
+        o.at.flag = form / 2;
+        o.at.i[0] = form % 2;
+        CHECK(o, true, dominant(1, 3), RANDOM(2, 2, 3, 2));
+        o.op = TL_OP_solve;
+        CHECK(o, true, dominant(3, 3), RANDOM(4, 2, 3, 1));
+    }
+}
+
+Test(structured, qr_tall_square_and_wide)
+{
+    one o = row(TL_OP_qr);
+
+    for (o.which = 0; o.which < 2; o.which++) {
+        CHECK(o, true, RANDOM(1, 4, 2));
+        CHECK(o, true, dominant(2, 3));
+        CHECK(o, true, RANDOM(3, 2, 2, 4));
+    }
+}
+
 Test(structured, sorting)
 {
     one o = row(TL_OP_sort);
