@@ -65,6 +65,8 @@ static double row_count(const tl_pool *p, const rows *r)
     return p->divisor != 0 ? 1 : (double)(r->d.count * r->h.count);
 }
 
+enum { SPAN = 256 }; /* neighbours that are summed in the type itself */
+
 #define REAL float
 #define NAME(fn) fn##_f32
 #define TABLE TL_ISA(tl_pool_f32)

@@ -143,26 +143,37 @@ static void NAME(add_tap)(int64_t n, const REAL *x, int64_t stride,
 }
 #undef ADD_TAP
 
-/* Sum of n neighbours: element i belongs to lane i mod 8. */
-static double NAME(sum_span)(int64_t n, const REAL *x)
+/* Sum of at most SPAN neighbours: element i belongs to lane i mod 16. */
+static REAL NAME(sum_part)(int64_t n, const REAL *x)
 {
-    double lane[8] = {0};
+    REAL lane[16] = {0};
     int64_t i = 0;
 
-    for (; i + 8 <= n; i += 8) {
-        for (int j = 0; j < 8; j++) {
-            lane[j] += (double)x[i + j];
+    for (; i + 16 <= n; i += 16) {
+        for (int j = 0; j < 16; j++) {
+            lane[j] += x[i + j];
         }
     }
     for (int j = 0; i < n; i++, j++) {
-        lane[j] += (double)x[i];
+        lane[j] += x[i];
     }
-    for (int w = 4; w > 0; w /= 2) {
+    for (int w = 8; w > 0; w /= 2) {
         for (int j = 0; j < w; j++) {
             lane[j] += lane[j + w];
         }
     }
     return lane[0];
+}
+
+/* Sum of n neighbours, part by part. */
+static double NAME(sum_span)(int64_t n, const REAL *x)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i += SPAN) {
+        sum += (double)NAME(sum_part)(n - i < SPAN ? n - i : SPAN, x + i);
+    }
+    return sum;
 }
 
 /* Sums of a row of adaptive windows; where a window takes whole rows, they
@@ -220,6 +231,12 @@ static void NAME(avg)(const tl_pool *p, const void *from, void *to,
     REAL *y = to;
     double *by = sum + p->out[2], count;
 
+    if (p->adaptive && tl_pool_volume(p->out) == 1) {
+        int64_t n = tl_pool_volume(p->in);
+
+        *y = (REAL)(NAME(sum_span)(n, x) / (double)n);
+        return;
+    }
     divisors(p, by);
     for (int64_t i = 0; i < p->out[0] * p->out[1]; i++) {
         rows r = rows_of(p, i);
@@ -286,6 +303,15 @@ static void NAME(avg_grad)(const tl_pool *p, const void *upstream, void *to,
     REAL *dx = to, *part = (REAL *)scratch;
     double *by = scratch + p->out[2], count;
 
+    if (p->adaptive && tl_pool_volume(p->out) == 1) {
+        int64_t n = tl_pool_volume(p->in);
+        const REAL v = (REAL)((double)*g / (double)n);
+
+        for (int64_t i = 0; i < n; i++) {
+            dx[i] = v;
+        }
+        return;
+    }
     divisors(p, by);
     memset(dx, 0, (size_t)tl_pool_volume(p->in) * sizeof(REAL));
     for (int64_t i = 0; i < p->out[0] * p->out[1]; i++) {

@@ -6,7 +6,10 @@
 #include "runtime/cpu/fold.h"
 #include "runtime/cpu/scalar.h"
 
-enum { TREE_LEVELS = 42 }; /* 2^48 elements are 2^40 leaves */
+enum {
+    TREE_LEVELS = 42, /* 2^48 elements are 2^40 leaves */
+    LEAVES = 8        /* whose moments are computed side by side */
+};
 
 #define REAL float
 #define NAME(fn) fn##_f32

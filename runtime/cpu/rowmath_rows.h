@@ -266,21 +266,25 @@ static REAL NAME(join_lanes)(REAL *lane)
     return lane[0];
 }
 
-/* leaf_sum of x - c, without storing it: 16 lanes in registers. */
-static REAL NAME(leaf_shifted)(const REAL *x, int64_t n, REAL c)
+/* leaf_sum of x, and of x - c, without storing it: lanes in registers. */
+static void NAME(leaf_sums)(const REAL *x, int64_t n, REAL c, REAL *sum,
+                            REAL *shifted)
 {
-    REAL lane[TL_LANES] = {0};
+    REAL lane[TL_LANES] = {0}, off[TL_LANES] = {0};
     int64_t i = 0;
 
     for (; i + TL_LANES <= n; i += TL_LANES) {
         for (int j = 0; j < TL_LANES; j++) {
-            lane[j] += x[i + j] - c;
+            lane[j] += x[i + j];
+            off[j] += x[i + j] - c;
         }
     }
     for (int j = 0; i < n; i++, j++) {
-        lane[j] += x[i] - c;
+        lane[j] += x[i];
+        off[j] += x[i] - c;
     }
-    return NAME(join_lanes)(lane);
+    *sum = NAME(join_lanes)(lane);
+    *shifted = NAME(join_lanes)(off);
 }
 
 /* leaf_sum of (x - c)² */
@@ -304,16 +308,6 @@ static REAL NAME(leaf_squares)(const REAL *x, int64_t n, REAL c)
     return NAME(join_lanes)(lane);
 }
 
-/* Two passes over a leaf; deviations from the first element are summed. */
-static NAME(stats) NAME(leaf_stats)(const REAL *x, int64_t n)
-{
-    NAME(stats) s = {.count = (double)n};
-
-    s.mean = x[0] + NAME(leaf_shifted)(x, n, x[0]) / (REAL)n;
-    s.m2 = NAME(leaf_squares)(x, n, s.mean);
-    return s;
-}
-
 /* Chan, Golub, LeVeque (1979), eq. 1.5. */
 static NAME(stats) NAME(join_stats)(NAME(stats) a, NAME(stats) b)
 {
@@ -327,25 +321,55 @@ static NAME(stats) NAME(join_stats)(NAME(stats) a, NAME(stats) b)
     return s;
 }
 
+/* Two passes over each leaf; deviations from the first element are summed.
+ * Some leaves take each pass one after the other: the additions of a leaf wait
+ * for each other, those of different leaves do not. */
+static int NAME(leaves)(int64_t n, const REAL *x, REAL *sum, NAME(stats) *s)
+{
+    int count = 0;
+
+    for (; count < LEAVES && n > count * TL_LEAF; count++) {
+        const REAL *leaf = x + count * TL_LEAF;
+        int64_t m = NAME(leaf_size)(n - count * TL_LEAF);
+        REAL shifted;
+
+        NAME(leaf_sums)(leaf, m, leaf[0], &sum[count], &shifted);
+        s[count].count = (double)m;
+        s[count].mean = leaf[0] + shifted / (REAL)m;
+    }
+    for (int k = 0; k < count; k++) {
+        s[k].m2 = NAME(leaf_squares)(x + k * TL_LEAF, (int64_t)s[k].count,
+                                     s[k].mean);
+    }
+    return count;
+}
+
 static void NAME(mean_m2)(int64_t n, const void *from, double *mean,
                           double *m2)
 {
     const REAL *x = from;
-    NAME(stats) part[TREE_LEVELS], s;
+    NAME(stats) part[TREE_LEVELS], some[LEAVES], s;
+    NAME(tree) total = {.depth = 0};
+    REAL sum[LEAVES];
     int depth = 0;
     int64_t leaf = 0;
 
-    for (int64_t i = 0; i < n; i += TL_LEAF, leaf++) {
-        s = NAME(leaf_stats)(x + i, NAME(leaf_size)(n - i));
-        for (int64_t bit = leaf; bit & 1; bit >>= 1) {
-            s = NAME(join_stats)(part[--depth], s);
+    for (int64_t i = 0; i < n; i += LEAVES * TL_LEAF) {
+        int count = NAME(leaves)(n - i, x + i, sum, some);
+
+        for (int k = 0; k < count; k++, leaf++) {
+            s = some[k];
+            NAME(tree_add)(&total, sum[k]);
+            for (int64_t bit = leaf; bit & 1; bit >>= 1) {
+                s = NAME(join_stats)(part[--depth], s);
+            }
+            part[depth++] = s;
         }
-        part[depth++] = s;
     }
     for (s = part[--depth]; depth > 0;) {
         s = NAME(join_stats)(part[--depth], s);
     }
-    *mean = (double)(REAL)((double)NAME(row_sum)(n, x) / (double)n);
+    *mean = (double)(REAL)((double)NAME(tree_sum)(&total) / (double)n);
     *m2 = (double)s.m2;
 }
 
