@@ -2,6 +2,7 @@
 #include "runtime/cpu/rowmath.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "runtime/cpu/fold.h"
 #include "runtime/cpu/scalar.h"
@@ -10,6 +11,12 @@ enum {
     TREE_LEVELS = 42, /* 2^48 elements are 2^40 leaves */
     LEAVES = 8        /* whose moments are computed side by side */
 };
+
+#ifdef TL_CPU_AVX2
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
 
 #define REAL float
 #define NAME(fn) fn##_f32

@@ -266,19 +266,33 @@ static REAL NAME(join_lanes)(REAL *lane)
     return lane[0];
 }
 
-/* leaf_sum of x, and of x - c, without storing it: lanes in registers. */
+/* Lanes as vectors: gcc keeps two arrays of them in memory. */
+typedef REAL NAME(vec)
+    __attribute__((vector_size(VECTOR), aligned(sizeof(REAL)), may_alias));
+enum {
+    NAME(WIDTH) = VECTOR / sizeof(REAL),
+    NAME(PARTS) = TL_LANES / NAME(WIDTH)
+};
+
+/* leaf_sum of x, and of x - c, without storing it. */
 static void NAME(leaf_sums)(const REAL *x, int64_t n, REAL c, REAL *sum,
                             REAL *shifted)
 {
-    REAL lane[TL_LANES] = {0}, off[TL_LANES] = {0};
+    NAME(vec) a[NAME(PARTS)] = {{0}}, b[NAME(PARTS)] = {{0}};
+    REAL lane[TL_LANES], off[TL_LANES];
     int64_t i = 0;
 
     for (; i + TL_LANES <= n; i += TL_LANES) {
-        for (int j = 0; j < TL_LANES; j++) {
-            lane[j] += x[i + j];
-            off[j] += x[i + j] - c;
+        _Pragma("GCC unroll 8") for (int j = 0; j < NAME(PARTS); j++)
+        {
+            NAME(vec) v = *(const NAME(vec) *)(x + i + j * NAME(WIDTH));
+
+            a[j] += v;
+            b[j] += v - c;
         }
     }
+    memcpy(lane, a, sizeof a);
+    memcpy(off, b, sizeof b);
     for (int j = 0; i < n; i++, j++) {
         lane[j] += x[i];
         off[j] += x[i] - c;
@@ -290,16 +304,19 @@ static void NAME(leaf_sums)(const REAL *x, int64_t n, REAL c, REAL *sum,
 /* leaf_sum of (x - c)² */
 static REAL NAME(leaf_squares)(const REAL *x, int64_t n, REAL c)
 {
-    REAL lane[TL_LANES] = {0};
+    NAME(vec) a[NAME(PARTS)] = {{0}};
+    REAL lane[TL_LANES];
     int64_t i = 0;
 
     for (; i + TL_LANES <= n; i += TL_LANES) {
-        for (int j = 0; j < TL_LANES; j++) {
-            REAL d = x[i + j] - c;
+        _Pragma("GCC unroll 8") for (int j = 0; j < NAME(PARTS); j++)
+        {
+            NAME(vec) d = *(const NAME(vec) *)(x + i + j * NAME(WIDTH)) - c;
 
-            lane[j] += d * d;
+            a[j] += d * d;
         }
     }
+    memcpy(lane, a, sizeof a);
     for (int j = 0; i < n; i++, j++) {
         REAL d = x[i] - c;
 
