@@ -331,3 +331,84 @@ op("kl", [("kl(x0, x1)", F.kl_div),
           ("kl(x0, x1, reduce=none)",
            lambda x, y: F.kl_div(x, y, reduction="none"))],
    ["any", "unit"])
+
+# ---- windows, norms by channel, linear algebra -----------------------------
+IMAGES = [(1, 1, 4), (2, 3, 7), (2, 1, 33), (1, 2, 5, 6), (2, 3, 8, 9),
+          (2, 2, 4, 17), (1, 2, 4, 4, 5)]
+
+
+def by_rank(name):
+    """F.name1d .. F.name3d by the rank of x[N, C, ..]."""
+    return lambda x, *a, **kw: getattr(F, f"{name}{x.dim() - 2}d")(x, *a, **kw)
+
+
+_max, _avg = by_rank("max_pool"), by_rank("avg_pool")
+_aavg, _amax = by_rank("adaptive_avg_pool"), by_rank("adaptive_max_pool")
+op("max_pool", [("max_pool(x0, 2)", lambda x: _max(x, 2)),
+                ("max_pool(x0, 3, 2, 1)", lambda x: _max(x, 3, 2, 1)),
+                ("max_pool(x0, 2, 1, 0, 2)", lambda x: _max(x, 2, 1, 0, 2)),
+                ("max_pool(x0, 3, 2, 1, ceil_mode=true)",
+                 lambda x: _max(x, 3, 2, 1, ceil_mode=True))],
+   shapes=IMAGES)
+op("avg_pool", [("avg_pool(x0, 2)", lambda x: _avg(x, 2)),
+                ("avg_pool(x0, 3, 2, 1)", lambda x: _avg(x, 3, 2, 1)),
+                ("avg_pool(x0, 3, 2, 1, true, false)",
+                 lambda x: _avg(x, 3, 2, 1, True, False))], shapes=IMAGES)
+op("adaptive_avg_pool", [(f"adaptive_avg_pool(x0, {n})",
+                          lambda x, n=n: _aavg(x, n)) for n in (1, 3)],
+   shapes=IMAGES)
+op("adaptive_max_pool", [(f"adaptive_max_pool(x0, {n})",
+                          lambda x, n=n: _amax(x, n)) for n in (1, 3)],
+   shapes=IMAGES)
+_LINEAR = {3: "linear", 4: "bilinear", 5: "trilinear"}
+op("interpolate", [
+    ("interpolate(x0, scale_factor=2)",
+     lambda x: F.interpolate(x, scale_factor=2)),
+    ("interpolate(x0, 5, mode=\"nearest-exact\")",
+     lambda x: F.interpolate(x, 5, mode="nearest-exact")),
+    ("interpolate(x0, 6, mode=\"linear\")",
+     lambda x: F.interpolate(x, 6, mode=_LINEAR[x.dim()])),
+    ("interpolate(x0, scale_factor=1.5, mode=\"linear\")",
+     lambda x: F.interpolate(x, scale_factor=1.5, mode=_LINEAR[x.dim()])),
+    ("interpolate(x0, 3, mode=\"linear\", align_corners=true)",
+     lambda x: F.interpolate(x, 3, mode=_LINEAR[x.dim()],
+                             align_corners=True)),
+    ("interpolate(x0, 3, mode=\"area\")",
+     lambda x: F.interpolate(x, 3, mode="area"))], shapes=IMAGES)
+op("bicubic", [("interpolate(x0, 7, mode=\"bicubic\")",
+                lambda x: F.interpolate(x, 7, mode="bicubic"))],
+   shapes=[s for s in IMAGES if len(s) == 4])
+op("rms_norm", [("rms_norm(x0, none, 1e-3)",
+                 lambda x: F.rms_norm(x, x.shape[-1:], eps=1e-3), 1),
+                ("rms_norm(x0, axes=2, eps=0.5)",
+                 lambda x: F.rms_norm(x, x.shape[-2:], eps=0.5), 2)], ["off"])
+op("batch_norm", [("batch_norm(x0, eps=0.5)[0]", lambda x: F.batch_norm(
+    x, None, None, training=True, eps=0.5))], ["off"], shapes=IMAGES)
+op("group_norm", [("group_norm(x0, 1, eps=0.5)",
+                   lambda x: F.group_norm(x, 1, eps=0.5))], ["off"],
+   shapes=IMAGES)
+op("instance_norm", [("instance_norm(x0, eps=0.5)",
+                      lambda x: F.instance_norm(x, eps=0.5))], ["off"],
+   shapes=IMAGES)
+SQUARE = [(1, 1), (3, 3), (5, 5), (2, 4, 4), (1, 2, 3, 3), (17, 17)]
+
+
+def _eye(x, by):
+    return by * torch.eye(x.shape[-1], dtype=x.dtype)
+
+
+op("cholesky", [("cholesky(x0 * x0[.., :1, :1] * 0 + 9 * eye({m}, dtype="
+                 "x0.dtype) + 0.5)".replace("..", "..."),
+                 lambda x: torch.linalg.cholesky(
+                     x * x[..., :1, :1] * 0 + _eye(x, 9) + 0.5)),
+                ("cholesky(einsum(\"... i k, ... j k -> ... i j\", x0, x0) + "
+                 "3 * eye({m}, dtype=x0.dtype))",
+                 lambda x: torch.linalg.cholesky(x @ x.mT + _eye(x, 3)))],
+   ["small"], ["f32", "f64"], shapes=SQUARE)
+op("solve", [("solve(x0 + 40 * eye({m}, dtype=x0.dtype), x1)",
+              lambda x, y: torch.linalg.solve(x + _eye(x, 40), y))],
+   ["small", "any"], ["f32", "f64"], [same, lambda s: s[:-1] + (3,)],
+   shapes=SQUARE)
+op("qr", [("qr(x0 + 9 * eye({m}, dtype=x0.dtype))",
+           lambda x: tuple(torch.linalg.qr(x + _eye(x, 9))))],
+   ["small"], ["f32", "f64"], shapes=SQUARE)
