@@ -326,8 +326,11 @@ tl_status tl_arg_sizes(tl_eval *ev, tl_value sizes, int64_t least,
         if (tl_is_sym(items[i]) && tl_number_tag(items[i]) == TL_V_INT) {
             tl_infer *infer = tl_eval_infer(ev);
             tl_dim d = items[i].sym->dim;
+            bool fits;
 
-            if (tl_infer_le(infer, tl_dim_num(least), d) != TL_OK) {
+            TL_TRY(tl_infer_answer(tl_infer_le(infer, tl_dim_num(least), d),
+                                   &fits));
+            if (!fits) {
                 return tl_fail(ev->diag, TL_E0306,
                                "size must be >= 0, got %lld",
                                (long long)items[i].sym->hint.i);

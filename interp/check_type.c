@@ -142,10 +142,15 @@ static tl_status check_symbol(check *c, const tl_ast *e, tl_value want,
 {
     tl_infer *infer = tl_eval_infer(c->ev);
     char why[200];
+    bool same;
     tl_dim d;
 
     TL_TRY(tl_value_dim(c->ev, want, &d));
-    if (infer->guard == NULL || tl_infer_equal(infer, d, size) == TL_OK) {
+    if (infer->guard == NULL) {
+        return TL_OK;
+    }
+    TL_TRY(tl_infer_answer(tl_infer_equal(infer, d, size), &same));
+    if (same) {
         return TL_OK;
     }
     snprintf(why, sizeof(why), "axis %d is not %s", axis,
@@ -213,7 +218,7 @@ static bool same_size(tl_eval *ev, tl_value bound, tl_dim d)
     }
     return tl_number_tag(bound) != TL_V_INT ||
            (tl_value_dim(ev, bound, &n) == TL_OK &&
-            tl_infer_equal(infer, n, d) == TL_OK);
+            tl_infer_yes(infer, tl_infer_equal(infer, n, d)));
 }
 
 /* `*S`: bind the pack to these sizes or compare. */

@@ -274,11 +274,25 @@ static tl_status refused(tl_eval *ev, tl_compiled *f, tl_status st)
     return st;
 }
 
+static tl_compiled *find_compiled(const tl_eval *ev, const tl_ccall *call)
+{
+    return ev->compiler != NULL
+               ? tl_map_get(&ev->compiler->by_fn, call->fn, NULL)
+               : NULL;
+}
+
+void tl_compiled_pause(tl_eval *ev, const tl_ccall *call, bool on)
+{
+    tl_compiled *f = find_compiled(ev, call);
+
+    if (f != NULL) {
+        f->refused = on;
+    }
+}
+
 void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call)
 {
-    tl_compiled *f = ev->compiler != NULL
-                         ? tl_map_get(&ev->compiler->by_fn, call->fn, NULL)
-                         : NULL;
+    tl_compiled *f = find_compiled(ev, call);
 
     if (f != NULL) {
         interpret_from_now_on(ev, f);

@@ -49,6 +49,11 @@ typedef enum tl_ran {
 TL_MUST_USE tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call,
                                        tl_value *out, tl_ran *ran);
 
+/* While the interpreter runs a doubtful call, calls of the same function
+ * inside of it are not tried: a recursion without end would be traced from
+ * each of its depths. */
+void tl_compiled_pause(tl_eval *ev, const tl_ccall *call, bool on);
+
 /* The interpreter has run a doubtful call without an error: W0601, and the
  * function is interpreted from now on. */
 void tl_compiled_doubt(tl_eval *ev, const tl_ccall *call);

@@ -467,11 +467,17 @@ static tl_status call_compiled(tl_eval *ev, const tl_ccall *c, tl_value *out)
     }
     TL_TRY(tl_shape_check_call(ev, c->fn, c->ns, c->closure, c->self,
                                c->args));
-    TL_TRY(run_code(ev, c, out));
-    if (ran == TL_RAN_DOUBTFUL) {
+    if (ran != TL_RAN_DOUBTFUL) {
+        return run_code(ev, c, out);
+    }
+    tl_compiled_pause(ev, c, true);
+    tl_status st = run_code(ev, c, out);
+
+    tl_compiled_pause(ev, c, false);
+    if (st == TL_OK) {
         tl_compiled_doubt(ev, c);
     }
-    return TL_OK;
+    return st;
 }
 
 tl_status tl_call_code(tl_eval *ev, const tl_funcdef *fn, tl_namespace *ns,

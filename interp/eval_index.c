@@ -70,13 +70,17 @@ static tl_status plan_symbol(tl_eval *ev, plan *p, tl_dim i, int64_t hint)
 {
     tl_infer *infer = tl_eval_infer(ev);
     tl_dim n = p->type.shape.dim[p->rank], last;
+    bool inside;
 
     if (hint < 0) {
         TL_TRY(tl_dim_add(infer->dims, n, i, &i, ev->diag));
     }
     TL_TRY(tl_dim_sub(infer->dims, n, tl_dim_num(1), &last, ev->diag));
-    if (tl_infer_le(infer, tl_dim_num(0), i) != TL_OK ||
-        tl_infer_le(infer, i, last) != TL_OK) {
+    TL_TRY(tl_infer_answer(tl_infer_le(infer, tl_dim_num(0), i), &inside));
+    if (inside) {
+        TL_TRY(tl_infer_answer(tl_infer_le(infer, i, last), &inside));
+    }
+    if (!inside) {
         return tl_fail(ev->diag, TL_E0405,
                        "index %lld is outside axis %d of %s",
                        (long long)hint, p->rank, tl_ttype_str(&p->type).s);

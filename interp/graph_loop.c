@@ -97,8 +97,10 @@ static bool same_kind(tl_eval *ev, tl_value a, tl_value b)
                     tl_stored_dtype(ev, a) == tl_stored_dtype(ev, b);
 
         for (int i = 0; same && i < x.shape.rank; i++) {
-            same = tl_infer_equal(tl_eval_infer(ev), x.shape.dim[i],
-                                  y.shape.dim[i]) == TL_OK;
+            tl_infer *cx = tl_eval_infer(ev);
+
+            same = tl_infer_yes(cx, tl_infer_equal(cx, x.shape.dim[i],
+                                                   y.shape.dim[i]));
         }
         return same;
     }

@@ -346,8 +346,10 @@ static tl_status pair_tensors(tl_eval *ev, tl_gpairs *p, tl_value a,
     TL_TRY(tl_eval_type(ev, b, &y));
     same = x.dtype == y.dtype && x.shape.rank == y.shape.rank;
     for (int i = 0; same && i < x.shape.rank; i++) {
-        same = tl_infer_equal(tl_eval_infer(ev), x.shape.dim[i],
-                              y.shape.dim[i]) == TL_OK;
+        tl_infer *cx = tl_eval_infer(ev);
+
+        same = tl_infer_yes(cx, tl_infer_equal(cx, x.shape.dim[i],
+                                               y.shape.dim[i]));
     }
     if (!same) {
         return differ(ev, a, b, what);

@@ -144,6 +144,19 @@ static tl_status cycle(tl_eval *ev, const char *dotted, tl_span span)
     return st;
 }
 
+enum { MOST_NESTED = 200 }; /* files that import one another */
+
+/* How many files are being loaded? */
+static int count_loading(const tl_frame *f)
+{
+    int n = 0;
+
+    for (; f != NULL; f = f->caller) {
+        n += f->ns->loading && f->fn->kind == TL_FUNC_UNIT;
+    }
+    return n;
+}
+
 /* Run the file's top level with data, whatever is going on around. */
 static tl_status run_file(tl_eval *ev, tl_namespace *ns, const char *text,
                           size_t len)
@@ -185,7 +198,8 @@ static tl_status load(tl_eval *ev, const char *dotted, const tl_sym *key,
     const char *dot = strrchr(dotted, '.');
 
     if (f->text == NULL) {
-        st = tl_file_read(tl_buf_str(&f->path), 0, &text, ev->diag);
+        st = tl_file_read(tl_buf_str(&f->path), TL_MOST_SOURCE, &text,
+                          ev->diag);
     }
     if (st == TL_OK) {
         st = tl_namespace_new(out, ev, dot != NULL ? dot + 1 : dotted,
@@ -202,6 +216,9 @@ static tl_status load(tl_eval *ev, const char *dotted, const tl_sym *key,
                       f->text != NULL ? f->len : text.size);
         if (st != TL_OK) { /* may be mended and tried again in a REPL */
             tl_map_remove(&ev->imports, key);
+        }
+        if (st != TL_OK && ev->diag->last != NULL) {
+            ev->diag->last->settled = true; /* its effects are done */
         }
     }
     tl_bytes_fini(&text);
@@ -241,6 +258,15 @@ static tl_status open_found(tl_eval *ev, const char *dotted, tl_span span,
 
     if (ns != NULL && ns->loading) {
         return cycle(ev, dotted, span);
+    }
+    if (ns == NULL && count_loading(ev->frame) >= MOST_NESTED) {
+        tl_status st = tl_fail_at(ev->diag, TL_E0110, span,
+                                  "imports nested deeper than %d",
+                                  MOST_NESTED);
+
+        tl_diag_help(ev->diag, "do files import one another in a row without "
+                               "end?");
+        return st;
     }
     if (ns == NULL) {
         TL_TRY(load(ev, dotted, key, f, &ns));

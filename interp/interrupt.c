@@ -21,6 +21,7 @@ void tl_session_catch_interrupts(tl_session *s)
 
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL); /* system calls are not restarted */
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* writing fails instead */
+    signal(SIGXFSZ, SIG_IGN);
     s->rt.interrupted = &interrupted;
 }

@@ -161,6 +161,11 @@ static tl_status read_stdin(tl_session *s, tl_buf *buf)
                            "standard input cannot be read: %s",
                            strerror(errno));
         }
+        if (buf->len + (size_t)n > TL_MOST_SOURCE) {
+            return tl_fail(&s->diag, TL_E0711,
+                           "standard input holds more than %d bytes",
+                           TL_MOST_SOURCE);
+        }
         tl_buf_add(buf, part, (size_t)n);
     }
     return buf->failed ? tl_fail_memory(&s->diag, "standard input", buf->len)
@@ -174,7 +179,7 @@ tl_status tl_session_run_file(tl_session *s, const char *path)
     tl_status st;
 
     if (strcmp(path, "-") != 0) {
-        TL_TRY(tl_file_read(path, 0, &text, &s->diag));
+        TL_TRY(tl_file_read(path, TL_MOST_SOURCE, &text, &s->diag));
         st = tl_session_run(s, path, text.data, text.size);
         tl_bytes_fini(&text);
         return st;

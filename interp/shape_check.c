@@ -273,6 +273,9 @@ static tl_status finding(tl_eval *ev, const saved *s, tl_status st)
     if (s->own.silent) {
         return TL_OK;
     }
+    if (ev->diag->last != NULL && ev->diag->last->settled) {
+        return st;
+    }
     if (ev->diag->last == NULL || !reportable(ev->diag->last->code)) {
         (void)tl_diag_pop(ev->diag);
         return TL_OK;
@@ -366,5 +369,6 @@ tl_status tl_shape_check_unit(tl_eval *ev, tl_namespace *ns,
     }
     pass_end(ev, &s);
     st = finding(ev, &s, st);
-    return st == TL_ERR_PROGRAM ? TL_ERR_REJECTED : st;
+    return st == TL_ERR_PROGRAM && !ev->diag->last->settled ? TL_ERR_REJECTED
+                                                            : st;
 }

@@ -46,6 +46,9 @@ typedef struct tl_sources {
 void tl_sources_init(tl_sources *sources);
 void tl_sources_fini(tl_sources *sources);
 
+/* Most bytes of a program that are read: what is larger is no program. */
+enum { TL_MOST_SOURCE = 64 << 20 };
+
 /* Add a text (copied); its number from 1, or 0 when out of memory. */
 uint32_t tl_sources_add(tl_sources *sources, const char *name,
                         const char *text, size_t len);
@@ -105,6 +108,7 @@ typedef struct tl_diag_item {
     tl_diag_frame *frames; /* innermost first: the first and the last three */
     size_t nframes;        /* kept, at most 6 */
     size_t total_frames;   /* seen */
+    bool settled; /* of what has been run: not to be tried again */
     struct tl_diag_item *next;
 } tl_diag_item;
 

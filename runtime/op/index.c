@@ -38,8 +38,14 @@ static tl_status check_index(tl_infer *cx, tl_op op, const tl_ttype *x,
                        tl_ttype_str(x).s, axis);
     }
     for (int i = 0; i < x->shape.rank; i++) {
-        if (i != axis && tl_infer_le(cx, index->shape.dim[i],
-                                     x->shape.dim[i]) != TL_OK) {
+        bool fits = true;
+
+        if (i != axis) {
+            TL_TRY(tl_infer_answer(
+                tl_infer_le(cx, index->shape.dim[i], x->shape.dim[i]),
+                &fits));
+        }
+        if (!fits) {
             return tl_fail(cx->diag, TL_E0301,
                            "`%s`: dimension %d of the index is %s, of %s %s",
                            name, i, tl_dim_str(index->shape.dim[i]).s,

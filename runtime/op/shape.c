@@ -62,6 +62,14 @@ tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b)
     return holds ? TL_OK : TL_ERR_PROGRAM;
 }
 
+bool tl_infer_yes(tl_infer *cx, tl_status st)
+{
+    if (st != TL_OK && st != TL_ERR_PROGRAM) {
+        (void)tl_diag_pop(cx->diag);
+    }
+    return st == TL_OK;
+}
+
 void tl_infer_example(tl_infer *cx, tl_dim a, tl_dim b)
 {
     tl_buf text;

@@ -68,6 +68,17 @@ TL_MUST_USE tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b);
  * there are no guards. */
 TL_MUST_USE tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b);
 
+/* The answer of one of these as a bool.  What else has failed, such as an
+ * allocation, has been reported and is returned. */
+static inline tl_status tl_infer_answer(tl_status st, bool *holds)
+{
+    *holds = st == TL_OK;
+    return st == TL_ERR_PROGRAM ? TL_OK : st;
+}
+
+/* The same where another way is left: what has failed counts as no. */
+bool tl_infer_yes(tl_infer *cx, tl_status st);
+
 /* Add the note "for example H = 5: 3 and 2" to the newest diagnostic, when a
  * and b are symbolic and differ for some sizes. */
 void tl_infer_example(tl_infer *cx, tl_dim a, tl_dim b);

@@ -36,6 +36,7 @@ tl_status tl_infer_topk(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
 {
     tl_shape shape = in->shape;
     tl_dim k = at->dims[0];
+    bool fits;
 
     (void)nin;
     TL_TRY(check_axis(cx, op, in, at->axis));
@@ -43,7 +44,8 @@ tl_status tl_infer_topk(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
         return tl_fail(cx->diag, TL_E0306, "size must be at least 0, got "
                        "%lld", (long long)tl_dim_value(k));
     }
-    if (tl_infer_le(cx, k, shape.dim[at->axis]) != TL_OK) {
+    TL_TRY(tl_infer_answer(tl_infer_le(cx, k, shape.dim[at->axis]), &fits));
+    if (!fits) {
         return tl_fail(cx->diag, TL_E0415, "k %s, dimension %s",
                        tl_dim_str(k).s, tl_dim_str(shape.dim[at->axis]).s);
     }

@@ -376,7 +376,7 @@ static tl_status symbolic_bound(tl_infer *cx, tl_dim n, bool has, tl_dim b,
 /* Is a <= b proved, or a condition of what is traced? */
 static bool known_le(tl_infer *cx, tl_dim a, tl_dim b)
 {
-    return cx->guard_le ? tl_infer_le(cx, a, b) == TL_OK
+    return cx->guard_le ? tl_infer_yes(cx, tl_infer_le(cx, a, b))
                         : tl_dim_le(cx->dims, a, b) == TL_PROVED;
 }
 
