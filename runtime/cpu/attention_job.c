@@ -161,7 +161,7 @@ tl_status tl_attn_init(tl_attn *a, tl_kernel_ctx *k, tl_tensor *const *qkv,
         a->heads = q->size[rank - 3] / key->size[rank - 3];
     }
     a->causal = attrs->flag;
-    a->scale = attrs->keep ? attrs->f[0] : 1 / sqrt((double)a->E);
+    a->scale = tl_sdpa_scale(attrs, a->E);
     a->p = attrs->f[1];
     a->lane = tl_rng_start(&rng);
     TL_TRY(tl_attn_set_stack(k, q, a->dtype, &a->q));

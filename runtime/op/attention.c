@@ -348,6 +348,11 @@ static tl_status hide_unseen(parts *p)
     return tl_emit3(p->e, TL_OP_where, any, p->v, zero, &p->v);
 }
 
+double tl_sdpa_scale(const tl_attrs *at, int64_t size)
+{
+    return at->keep ? at->f[0] : size > 0 ? 1 / sqrt((double)size) : 1;
+}
+
 /* 1 / sqrt(E), or what the program says. */
 static tl_status scale_of(parts *p, const tl_attrs *at, double *out)
 {
@@ -367,7 +372,7 @@ static tl_status scale_of(parts *p, const tl_attrs *at, double *out)
                        "before the size of a head is known",
                        tl_ttype_str(&q).s);
     }
-    *out = 1 / sqrt((double)tl_dim_value(size));
+    *out = tl_sdpa_scale(at, tl_dim_value(size));
     return TL_OK;
 }
 

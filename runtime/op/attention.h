@@ -27,6 +27,9 @@ enum {
     TL_SDPA_MASK /* may be missing */
 };
 
+/* The scale of the scores, for heads of that size; 1 for size 0. */
+double tl_sdpa_scale(const tl_attrs *at, int64_t size);
+
 /* The parts of sdpa (decompose.h): `out` gets y and lse. */
 TL_MUST_USE tl_status tl_decompose_sdpa(tl_emit *e, const tl_node *in,
                                         int nin, const tl_attrs *at,
