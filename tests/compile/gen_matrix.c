@@ -174,6 +174,117 @@ static bool op_sdpa(gen *g)
     return true;
 }
 
+/* ---- convolutions -------------------------------------------------------- */
+
+/* What a convolution does along its n axes of space, the same for all. */
+typedef struct window {
+    int n, k, stride, pad, dilation, extra, groups;
+    bool transposed;
+} window;
+
+/* The size that `in` becomes; false: too small in a call. */
+static bool window_size(const gen *g, const window *w, dim in, dim *out)
+{
+    int span = w->dilation * (w->k - 1) + 1;
+
+    *out = in;
+    for (int i = 0; i < g->ncalls; i++) {
+        int n = w->transposed
+                    ? (in.n[i] - 1) * w->stride - 2 * w->pad + span + w->extra
+                    : (in.n[i] + 2 * w->pad - span) / w->stride + 1;
+
+        if (in.n[i] < 1 || n < 1 ||
+            (!w->transposed && in.n[i] + 2 * w->pad < span)) {
+            return false;
+        }
+        out->n[i] = n;
+    }
+    return true;
+}
+
+static window random_window(gen *g, int rank)
+{
+    window w = {.n = rank == 2 ? 1 : rank == 4 ? 2 : rng_range(&g->r, 1, 2)};
+
+    w.k = rng_range(&g->r, 1, 3);
+    w.stride = rng_chance(&g->r, 70) ? 1 : 2;
+    w.pad = rng_range(&g->r, 0, 1);
+    w.dilation = rng_chance(&g->r, 85) ? 1 : 2;
+    w.transposed = rng_chance(&g->r, 35);
+    w.extra = w.transposed && w.stride == 2 ? rng_range(&g->r, 0, 1) : 0;
+    return w;
+}
+
+static const char *window_args(gen *g, const window *w)
+{
+    const char *s = str(g, "stride=%d, pad=%d, dilation=%d", w->stride,
+                        w->pad, w->dilation);
+
+    if (w->extra > 0) {
+        s = str(g, "%s, output_padding=%d", s, w->extra);
+    }
+    return w->groups > 1 ? str(g, "%s, groups=%d", s, w->groups) : s;
+}
+
+/* The kernel for x, half of them made of a value in scope, so that gradients
+ * reach it; and the channels of the result. */
+static bool kernel_of(gen *g, window *w, const val *x, val *kernel,
+                      dim *channels)
+{
+    dim c = x->d[x->rank - w->n - 1], d[RANK];
+    int o = rng_range(&g->r, 1, 3);
+    val v;
+
+    w->groups = dim_is(g, c, 4) || dim_is(g, c, 2)
+                    ? rng_range(&g->r, 1, 2) : 1;
+    d[0] = w->transposed ? c : dim_of(o * w->groups);
+    d[1] = w->transposed ? dim_of(o)
+           : w->groups == 2 ? dim_of(c.n[0] / 2) : c;
+    for (int i = 0; i < w->n; i++) {
+        d[2 + i] = dim_of(w->k);
+    }
+    *channels = dim_of(o * w->groups);
+    if (!leaf(g, x->dtype, 2 + w->n, d, kernel)) {
+        return false;
+    }
+    if (rng_chance(&g->r, 50) && pick_name(g, W_FLOAT, 0, &v) &&
+        numel_max(g, &v) > 0) {
+        kernel->text = str(g, "(%s + tanh(mean(%s)))", kernel->text, v.text);
+        kernel->dtype = tl_dtype_join(kernel->dtype, v.dtype);
+        kernel->hi++;
+        kernel->lo--;
+    }
+    return true;
+}
+
+static bool op_conv(gen *g)
+{
+    val x = operand(g, W_FLOAT, 2, RANK), kernel, r = x;
+    window w = random_window(g, x.rank);
+    int space = x.rank - w.n;
+    bool fits = numel_max(g, &x) > 0;
+    dim channels;
+
+    for (int i = 0; i < w.n && fits; i++) {
+        fits = window_size(g, &w, x.d[space + i], &r.d[space + i]);
+    }
+    if (!fits || numel_max(g, &r) > 2000 ||
+        !kernel_of(g, &w, &x, &kernel, &channels)) {
+        give_back(g, &x);
+        return false;
+    }
+    r.d[space - 1] = channels;
+    r.dtype = tl_dtype_join(x.dtype, kernel.dtype);
+    r.hi = product_bound(g, &x, &kernel, x.d[space - 1]) *
+           (w.n == 1 ? w.k : w.k * w.k);
+    r.lo = -r.hi;
+    r.text = str(g, "%s%dd(%s, %s, %s)",
+                 w.transposed ? "conv_transpose" : "conv", w.n, x.text,
+                 kernel.text, window_args(g, &w));
+    put(g, r);
+    return true;
+}
+
 static bool op_triangle(gen *g)
 {
     val a = operand(g, W_NUM, 2, RANK);
@@ -272,7 +383,7 @@ static bool op_linalg(gen *g)
 
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
-    {op_sdpa, 8},
+    {op_sdpa, 8}, {op_conv, 12},
     {op_linalg, 5},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };
