@@ -226,7 +226,7 @@ static const char *window_args(gen *g, const window *w)
     return w->groups > 1 ? str(g, "%s, groups=%d", s, w->groups) : s;
 }
 
-/* The kernel for x, half of them made of a value in scope, so that gradients
+/* The kernel for x, most of them made of a value in scope, so that gradients
  * reach it; and the channels of the result. */
 static bool kernel_of(gen *g, window *w, const val *x, val *kernel,
                       dim *channels)
@@ -247,7 +247,7 @@ static bool kernel_of(gen *g, window *w, const val *x, val *kernel,
     if (!leaf(g, x->dtype, 2 + w->n, d, kernel)) {
         return false;
     }
-    if (rng_chance(&g->r, 50) && pick_name(g, W_FLOAT, 0, &v) &&
+    if (rng_chance(&g->r, 85) && pick_name(g, W_FLOAT, 0, &v) &&
         numel_max(g, &v) > 0) {
         kernel->text = str(g, "(%s + tanh(mean(%s)))", kernel->text, v.text);
         kernel->dtype = tl_dtype_join(kernel->dtype, v.dtype);
