@@ -148,6 +148,30 @@ static tl_status bound(tl_eval *ev, tl_value v, double missing, double *out)
     return TL_OK;
 }
 
+/* A tensor of ints in f32, as arithmetic with a float makes it.  Eats x. */
+static tl_status as_float(tl_eval *ev, tl_value x, tl_value *out)
+{
+    tl_ttype type;
+    tl_attrs at;
+
+    *out = x;
+    if (x.tag == TL_V_UNKNOWN) {
+        return TL_OK;
+    }
+    tl_status st = tl_eval_type(ev, x, &type);
+
+    if (st != TL_OK) {
+        tl_drop(out);
+        return st;
+    }
+    if (tl_dtype_is_float(type.dtype)) {
+        return TL_OK;
+    }
+    tl_attrs_init(&at);
+    at.dtype = TL_f32;
+    return tl_eval_op(ev, TL_OP_cast, out, 1, &at, out);
+}
+
 tl_status tl_bi_clamp(tl_eval *ev, const tl_builtin *self, tl_value *args,
                       tl_value *out)
 {
@@ -155,6 +179,10 @@ tl_status tl_bi_clamp(tl_eval *ev, const tl_builtin *self, tl_value *args,
     tl_value x = tl_empty();
     tl_attrs at;
 
+    if (args[1].tag == TL_V_NONE && args[2].tag == TL_V_NONE) {
+        return tl_fail(ev->diag, TL_E0204, "`clamp` needs a bound: lo, hi or "
+                                           "both");
+    }
     TL_TRY(tl_host_clamp(ev, args[0], args[1], args[2], &mine, out));
     if (mine) {
         return TL_OK;
@@ -163,5 +191,8 @@ tl_status tl_bi_clamp(tl_eval *ev, const tl_builtin *self, tl_value *args,
     TL_TRY(bound(ev, args[1], -INFINITY, &at.f[0]));
     TL_TRY(bound(ev, args[2], INFINITY, &at.f[1]));
     TL_TRY(tl_arg_tensor(ev, args, 0, &x));
+    if (args[1].tag == TL_V_FLOAT || args[2].tag == TL_V_FLOAT) {
+        TL_TRY(as_float(ev, x, &x));
+    }
     return tl_eval_op(ev, self->op, &x, 1, &at, out);
 }

@@ -191,7 +191,7 @@ static tl_status side(tl_eval *ev, tl_value x, const tl_ttype *type, int axis,
     }
     TL_TRY(tl_pin_size(ev, &size));
     len = tl_dim_is_num(size) ? tl_dim_value(size) : 0;
-    if (strcmp(mode, "replicate") == 0) {
+    if (strcmp(mode, "replicate") == 0 && len > 0) {
         start = front ? 0 : len - 1;
         TL_TRY(tl_do_slice(ev, tl_ref(x), axis, tl_dim_num(start),
                            tl_dim_num(1), 1, out));
@@ -206,7 +206,7 @@ static tl_status side(tl_eval *ev, tl_value x, const tl_ttype *type, int axis,
     }
     bool reflect = strcmp(mode, "reflect") == 0;
 
-    if (n > (reflect ? len - 1 : len)) {
+    if (len == 0 || n > (reflect ? len - 1 : len)) {
         return tl_fail(ev->diag, TL_E0415,
                        "%s padding of %lld is more than the axis has: %lld",
                        mode, (long long)n, (long long)len);

@@ -84,6 +84,8 @@ static tl_status measure(tl_eval *ev, tl_value v, int depth, nest *n)
 static bool int_fits(tl_dtype d, int64_t i)
 {
     switch (d) {
+    case TL_bool:
+        return i == 0 || i == 1;
     case TL_u8:
         return i >= 0 && i <= UINT8_MAX;
     case TL_i8:
@@ -585,6 +587,14 @@ tl_status tl_bi_randint(tl_eval *ev, const tl_builtin *self, tl_value *args,
         return tl_fail(ev->diag, TL_E0416,
                        "there is no whole number from %lld to before %lld",
                        (long long)args[0].i, (long long)args[1].i);
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t end = i == 0 ? args[0].i : args[1].i - 1;
+
+        if (!int_fits(args[3].dtype, end)) {
+            return tl_fail(ev->diag, TL_E0319, "%lld has no %s form",
+                           (long long)end, tl_dtype_name(args[3].dtype));
+        }
     }
     tl_attrs_init(&at);
     tl_set_draw(ev, &at);

@@ -571,7 +571,8 @@ static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
     tl_attrs at;
 
     if (tl_is_any_number(x)) {
-        TL_TRY(check_put(ev, dtype, x.tag == TL_V_FLOAT, x));
+        TL_TRY(check_put(ev, dtype, tl_number_tag(x) == TL_V_FLOAT,
+                         x));
         return tl_eval_scalar(ev, x, dtype, out);
     }
     TL_TRY(tl_eval_as_tensor_take(ev, x, &x));
