@@ -49,18 +49,21 @@ static tl_status count_axes(tl_eval *ev, const char *name, tl_value x,
     return TL_ERR_PROGRAM;
 }
 
-/* One number for all axes, or one for each; `code` below `least`. */
+/* One number for all axes, alone or in a list, or one for each; `code` below
+ * `least`. */
 static tl_status numbers(tl_eval *ev, const char *what, tl_value v, int n,
                          int64_t least, tl_code code, tl_dim *out)
 {
-    if (is_list(v) && v.seq->len != (size_t)n) {
+    bool each = is_list(v) && v.seq->len != 1;
+
+    if (each && v.seq->len != (size_t)n) {
         return tl_fail(ev->diag, code,
                        "%s must be an int or %d of them, got "
                        "%zu",
                        what, n, v.seq->len);
     }
     for (int i = 0; i < n; i++) {
-        int64_t k = is_list(v) ? v.seq->items[i].i : v.i;
+        int64_t k = is_list(v) ? v.seq->items[each ? i : 0].i : v.i;
 
         if (k < least || k > INT32_MAX) {
             return tl_fail(ev->diag, code,
@@ -171,17 +174,37 @@ tl_status tl_bi_avg_pool(tl_eval *ev, const tl_builtin *self, tl_value *args,
     return tl_eval_op(ev, TL_OP_avg_pool, &x, 1, &at, out);
 }
 
-/* Attributes of adaptive windows: a size, or one for each axis. */
+/* Attributes of adaptive windows: a size, or one for each axis, where none is
+ * that of x. */
 static tl_status adaptive(tl_eval *ev, const tl_builtin *self,
                           const tl_value *args, tl_value axes, tl_attrs *at)
 {
+    tl_value size = args[1];
+    tl_ttype type;
     int n;
 
     TL_TRY(count_axes(ev, self->name, args[0], axes, args + 1, 1, &n));
+    TL_TRY(tl_eval_type(ev, args[0], &type));
     tl_pool_attrs(at, n);
     at->flag = true;
-    return numbers(ev, "size", args[1], n, 1, TL_E0306,
-                   tl_pool_dims(at, TL_POOL_SIZE));
+    if (is_list(size) && size.seq->len != (size_t)n) {
+        return tl_fail(ev->diag, TL_E0306, "size must be an int or %d of "
+                       "them, got %zu", n, size.seq->len);
+    }
+    for (int i = 0; i < n; i++) {
+        tl_value v = is_list(size) ? size.seq->items[i] : size;
+        tl_dim *to = &tl_pool_dims(at, TL_POOL_SIZE)[i];
+
+        if (v.tag == TL_V_NONE && is_list(size)) {
+            *to = type.shape.dim[type.shape.rank - n + i];
+        } else if (v.tag == TL_V_INT) {
+            TL_TRY(numbers(ev, "size", v, 1, 1, TL_E0306, to));
+        } else {
+            return tl_fail(ev->diag, TL_E0210, "a size is an int or none, "
+                           "got %s", tl_value_type_str(v).s);
+        }
+    }
+    return TL_OK;
 }
 
 tl_status tl_bi_adaptive_avg_pool(tl_eval *ev, const tl_builtin *self,

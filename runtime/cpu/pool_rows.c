@@ -65,7 +65,16 @@ static double row_count(const tl_pool *p, const rows *r)
     return p->divisor != 0 ? 1 : (double)(r->d.count * r->h.count);
 }
 
-enum { SPAN = 256 }; /* neighbours that are summed in the type itself */
+enum {
+    SPAN = 256, /* neighbours that are summed in the type itself */
+    LANES = 16
+};
+
+#ifdef TL_CPU_AVX2
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
 
 #define REAL float
 #define NAME(fn) fn##_f32

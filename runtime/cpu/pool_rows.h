@@ -143,26 +143,37 @@ static void NAME(add_tap)(int64_t n, const REAL *x, int64_t stride,
 }
 #undef ADD_TAP
 
-/* Sum of at most SPAN neighbours: element i belongs to lane i mod 16. */
+typedef REAL NAME(vec)
+    __attribute__((vector_size(VECTOR), aligned(sizeof(REAL)), may_alias));
+enum {
+    NAME(WIDTH) = VECTOR / sizeof(REAL),
+    NAME(PARTS) = LANES / NAME(WIDTH)
+};
+
+/* Sum of at most SPAN neighbours: in lanes, as far as these are full, then
+ * the rest. */
 static REAL NAME(sum_part)(int64_t n, const REAL *x)
 {
-    REAL lane[16] = {0};
+    NAME(vec) a[NAME(PARTS)] = {{0}};
+    REAL lane[LANES], rest = 0;
     int64_t i = 0;
 
-    for (; i + 16 <= n; i += 16) {
-        for (int j = 0; j < 16; j++) {
-            lane[j] += x[i + j];
+    for (; i + LANES <= n; i += LANES) {
+        _Pragma("GCC unroll 8") for (int j = 0; j < NAME(PARTS); j++)
+        {
+            a[j] += *(const NAME(vec) *)(x + i + j * NAME(WIDTH));
         }
     }
-    for (int j = 0; i < n; i++, j++) {
-        lane[j] += x[i];
+    for (; i < n; i++) {
+        rest += x[i];
     }
-    for (int w = 8; w > 0; w /= 2) {
+    memcpy(lane, a, sizeof a);
+    for (int w = LANES / 2; w > 0; w /= 2) {
         for (int j = 0; j < w; j++) {
             lane[j] += lane[j + w];
         }
     }
-    return lane[0];
+    return lane[0] + rest;
 }
 
 /* Sum of n neighbours, part by part. */

@@ -586,6 +586,37 @@ static void NAME(affine_grad)(int64_t n, const void *upstream,
     }
 }
 
+/* Sums over a leaf of g and of g x^, x^ = (x - mean) rstd: one pass. */
+static void NAME(leaf_products)(int64_t n, const REAL *g, const REAL *x,
+                                REAL mean, REAL rstd, REAL *sum,
+                                REAL *products)
+{
+    NAME(vec) a[NAME(PARTS)] = {{0}}, b[NAME(PARTS)] = {{0}};
+    REAL lane[TL_LANES], more[TL_LANES];
+    int64_t i = 0;
+
+    for (; i + TL_LANES <= n; i += TL_LANES) {
+        _Pragma("GCC unroll 8") for (int j = 0; j < NAME(PARTS); j++)
+        {
+            NAME(vec) u = *(const NAME(vec) *)(g + i + j * NAME(WIDTH));
+            NAME(vec) v = *(const NAME(vec) *)(x + i + j * NAME(WIDTH));
+            __typeof__(u != 0) some = u != 0; /* zmul: 0 where g is 0 */
+
+            v = u * ((v - mean) * rstd);
+            a[j] += u;
+            b[j] += (NAME(vec))((__typeof__(some))v & some);
+        }
+    }
+    memcpy(lane, a, sizeof a);
+    memcpy(more, b, sizeof b);
+    for (int j = 0; i < n; i++, j++) {
+        lane[j] += g[i];
+        more[j] += FN(zmul)(g[i], (x[i] - mean) * rstd);
+    }
+    *sum = NAME(join_lanes)(lane);
+    *products = NAME(join_lanes)(more);
+}
+
 static void NAME(affine_sums)(int64_t n, const void *upstream,
                               const void *from, const tl_row_stats *s,
                               double *sums)
@@ -593,17 +624,14 @@ static void NAME(affine_sums)(int64_t n, const void *upstream,
     const REAL *g = upstream, *x = from;
     const REAL mean = *(const REAL *)s->mean, rstd = *(const REAL *)s->rstd;
     NAME(tree) first = {.depth = 0}, second = {.depth = 0};
-    REAL gx[TL_LEAF];
 
     for (int64_t i = 0; i < n; i += TL_LEAF) {
-        int64_t m = NAME(leaf_size)(n - i);
+        REAL sum, products;
 
-        TL_INDEPENDENT
-        for (int64_t j = 0; j < m; j++) {
-            gx[j] = FN(zmul)(g[i + j], (x[i + j] - mean) * rstd);
-        }
-        NAME(tree_add)(&first, NAME(leaf_sum)(g + i, m));
-        NAME(tree_add)(&second, NAME(leaf_sum)(gx, m));
+        NAME(leaf_products)(NAME(leaf_size)(n - i), g + i, x + i, mean, rstd,
+                            &sum, &products);
+        NAME(tree_add)(&first, sum);
+        NAME(tree_add)(&second, products);
     }
     sums[0] = (double)NAME(tree_sum)(&first);
     sums[1] = (double)NAME(tree_sum)(&second);
