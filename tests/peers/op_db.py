@@ -36,6 +36,7 @@ import feed  # noqa: E402
 from as_tlang import ENTRY, Expr, Inexpressible, NotTaken  # noqa: E402
 import as_tlang_nn  # noqa: E402,F401
 import as_tlang_shapes  # noqa: E402,F401
+import as_tlang_windows  # noqa: E402,F401
 
 DTYPES = {v: k for k, v in feed.NAMES.items()}
 HERE = os.path.dirname(os.path.abspath(__file__))
