@@ -153,8 +153,19 @@ static void hoist(tl_graph *g, tl_gval v)
     }
 }
 
+/* What the traced call is like says nothing about an arm that it does not
+ * take. */
+static tl_status check_unsealed(tl_gbuild *b)
+{
+    return b->sealed == 0
+               ? TL_OK
+               : tl_fail(b->diag, TL_E0602,
+                         "something is decided in an arm that is not taken");
+}
+
 tl_status tl_gbuild_guard(tl_gbuild *b, tl_gval v, tl_gscalar expected)
 {
+    TL_TRY(check_unsealed(b));
     hoist(b->g, v);
     return tl_graph_guard(b->g, v, expected, b->span, b->diag);
 }
@@ -209,11 +220,13 @@ static tl_status guard_equal(void *arg, tl_dim x, tl_dim y)
     TL_TRY(tl_gbuild_hint(b, x, &i));
     TL_TRY(tl_gbuild_hint(b, y, &k));
     if (i != k) {
+        TL_TRY(check_unsealed(b));
         return TL_ERR_PROGRAM;
     }
     if (tl_gbuild_is_late(b, x) || tl_gbuild_is_late(b, y)) {
         return TL_OK;
     }
+    TL_TRY(check_unsealed(b));
     TL_TRY(guard_sizes(b, TL_H_eq_i, x, y));
     return tl_dims_fact_equal(b->dims, x, y, b->diag);
 }
@@ -226,6 +239,7 @@ static tl_status guard_le(void *arg, tl_dim x, tl_dim y, bool *holds)
     TL_TRY(tl_gbuild_hint(b, x, &i));
     TL_TRY(tl_gbuild_hint(b, y, &k));
     *holds = i <= k;
+    TL_TRY(check_unsealed(b));
     if (i > k || tl_gbuild_is_late(b, x) || tl_gbuild_is_late(b, y)) {
         return TL_OK;
     }

@@ -62,6 +62,9 @@ struct tl_gbuild {
     unsigned nrecent;
     tl_span span;   /* what the evaluator runs now */
     uint32_t owner; /* region that is open; 0: none */
+    int sealed;     /* > 0: what is walked does not run in the traced call, so
+                       nothing may be assumed of its values: a guard is
+                       refused */
     int no_grad;
     uint64_t visible; /* blocks that record */
     uint64_t open;    /* blocks that are open */

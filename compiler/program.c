@@ -84,6 +84,7 @@ tl_status tl_program_new(tl_program **out, tl_graph *g,
         tl_graph_free(g);
         return tl_fail_memory(diag, "a program", sizeof(*p));
     }
+    p->refs = 1;
     p->g = g;
     tl_diag_init(&p->quiet, NULL);
     p->quiet.muted = true;
@@ -110,9 +111,15 @@ static void drop_tensors(tl_program *p)
     p->pool = NULL;
 }
 
+tl_program *tl_program_ref(tl_program *p)
+{
+    p->refs++;
+    return p;
+}
+
 void tl_program_free(tl_program *p)
 {
-    if (!p) {
+    if (!p || --p->refs > 0) {
         return;
     }
     drop_tensors(p);

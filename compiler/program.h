@@ -28,7 +28,9 @@ typedef struct tl_program_options {
 TL_MUST_USE tl_status tl_program_new(tl_program **out, tl_graph *g,
                                      const tl_program_options *options,
                                      tl_diag *diag);
-void tl_program_free(tl_program *p); /* NULL is allowed */
+/* One owner more: those that share a program run it by turns. */
+tl_program *tl_program_ref(tl_program *p);
+void tl_program_free(tl_program *p); /* one owner less; NULL is allowed */
 
 const tl_graph *tl_program_graph(const tl_program *p);
 

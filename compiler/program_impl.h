@@ -16,6 +16,7 @@
 enum { TL_PROGRAM_PLANS = 32 }; /* kept at most */
 
 struct tl_program {
+    int refs;
     tl_graph *g;
     tl_program_options options;
     tl_pass_counts passes;

@@ -124,9 +124,17 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_ccall *call,
     return tl_program_new(&g->program, graph, &options, ev->diag);
 }
 
-void tl_entry_grad_free(tl_entry_grad *g)
+tl_entry_grad *tl_entry_grad_ref(tl_entry_grad *g)
 {
     if (g != NULL) {
+        g->refs++;
+    }
+    return g;
+}
+
+void tl_entry_grad_free(tl_entry_grad *g)
+{
+    if (g != NULL && --g->refs <= 0) {
         tl_program_free(g->program);
         tl_free(g->upstream);
         tl_free(g->of_input);
@@ -141,6 +149,7 @@ static tl_entry_grad *new_grad(const tl_entry *e)
     if (g == NULL) {
         return NULL;
     }
+    g->refs = 1;
     g->ninputs = e->inputs.len;
     g->noutputs = e->nresults;
     g->upstream = tl_calloc(g->noutputs + 1, sizeof(*g->upstream));

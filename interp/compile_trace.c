@@ -58,6 +58,7 @@ static void trace_fini(tl_trace *tr)
     tl_map_fini(&tr->by_slot);
     tl_map_fini(&tr->by_cell);
     tl_map_fini(&tr->by_tensor);
+    tl_map_fini(&tr->read_ifs);
     tl_gbuild_fini(&tr->b);
 }
 
@@ -82,6 +83,7 @@ static tl_status trace_init(tl_eval *ev, tl_trace *tr, saved *s)
     tl_map_init(&tr->by_slot);
     tl_map_init(&tr->by_cell);
     tl_map_init(&tr->by_tensor);
+    tl_map_init(&tr->read_ifs);
     TL_TRY(tl_gbuild_init(&tr->b, ev->diag));
     TL_TRY(host_input(ev, tr, TL_IN_SEED, &tr->b.seed));
     TL_TRY(host_input(ev, tr, TL_IN_DRAWS, &tr->b.draws));
@@ -359,6 +361,7 @@ void tl_entry_unref(tl_entry *e)
     tl_free(e->results);
     tl_free(e->result_scalars);
     tl_holds_fini(&e->holds);
+    tl_entry_share_fini(&e->sharing);
     tl_free(e);
 }
 
@@ -389,22 +392,10 @@ static size_t count_leaves(const tl_steps *steps, size_t first, size_t len)
     return n;
 }
 
-/* Arrays that calls use, and where the tensors of cells lie in them. */
-static tl_status make_scratch(tl_eval *ev, const tl_trace *tr, tl_entry *e)
+tl_status tl_entry_make_scratch(tl_eval *ev, tl_entry *e)
 {
     size_t nin = e->inputs.len + 1;
 
-    e->nroot_leaves = tr->nleaves;
-    e->nleaves = tr->nleaves;
-    for (size_t i = 0; i < e->ncells; i++) {
-        const tl_tcell *c = &tr->cells.items[i];
-
-        e->cells[i].leaf = e->nleaves;
-        e->cells[i].nleaves =
-            c->read ? count_leaves(&e->steps, c->first, c->len) : 0;
-        e->nleaves += e->cells[i].nleaves;
-    }
-    e->nresults = tl_program_graph(e->program)->outputs.len;
     e->leaves = tl_calloc(e->nleaves + 1, sizeof(*e->leaves));
     e->tensors = tl_calloc(nin, sizeof(*e->tensors));
     e->owned = tl_calloc(nin, sizeof(*e->owned));
@@ -417,6 +408,23 @@ static tl_status make_scratch(tl_eval *ev, const tl_trace *tr, tl_entry *e)
         return tl_fail_memory(ev->diag, "a program", nin * sizeof(void *));
     }
     return TL_OK;
+}
+
+/* Where the tensors of cells lie among the leaves, and room for all. */
+static tl_status make_scratch(tl_eval *ev, const tl_trace *tr, tl_entry *e)
+{
+    e->nroot_leaves = tr->nleaves;
+    e->nleaves = tr->nleaves;
+    for (size_t i = 0; i < e->ncells; i++) {
+        const tl_tcell *c = &tr->cells.items[i];
+
+        e->cells[i].leaf = e->nleaves;
+        e->cells[i].nleaves =
+            c->read ? count_leaves(&e->steps, c->first, c->len) : 0;
+        e->nleaves += e->cells[i].nleaves;
+    }
+    e->nresults = tl_program_graph(e->program)->outputs.len;
+    return tl_entry_make_scratch(ev, e);
 }
 
 #define MOVE(to, from)                                                       \
@@ -480,7 +488,9 @@ static tl_status finish(tl_eval *ev, tl_trace *tr, const tl_ccall *call,
     g = tr->b.g;
     tr->b.g = NULL;
     TL_TRY(tl_program_new(&e->program, g, &options, ev->diag));
-    return make_scratch(ev, tr, e);
+    TL_TRY(make_scratch(ev, tr, e));
+    tl_entry_note_structure(ev, e, call);
+    return TL_OK;
 }
 
 /* What becomes of a trace that failed. */

@@ -168,8 +168,10 @@ static void keep_entry(tl_eval *ev, tl_compiled *f, tl_entry *e)
 
     e->next = f->entries;
     f->entries = e;
-    e->number = ++f->programs;
-    ev->compiler->stats.programs++;
+    if (e->number == 0) { /* a new program */
+        e->number = ++f->programs;
+        ev->compiler->stats.programs++;
+    }
     while (*at != NULL && n < TL_MAX_ENTRIES) {
         at = &(*at)->next;
         n++;
@@ -311,6 +313,13 @@ static tl_status entry_for(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
 
     *out = find_entry(ev, f, call);
     if (*out != NULL) {
+        return TL_OK;
+    }
+    *out = tl_entry_share(ev, f, call);
+    if (*out != NULL) {
+        tl_buf_printf(&f->log, "  program %zu again: other modules of the "
+                               "same structure\n", (*out)->number);
+        keep_entry(ev, f, *out);
         return TL_OK;
     }
     f->traces++;

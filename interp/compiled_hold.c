@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "interp/compiled_impl.h"
+#include "interp/dict.h"
+#include "interp/record.h"
 #include "runtime/base/mem.h"
 
 enum { FEW = 4 }; /* tensors for which it is not worth the lists */
@@ -93,12 +95,68 @@ bool tl_entry_holds(const tl_entry *e)
 
 /* ---- what can be held --------------------------------------------------- */
 
+/* Does the result show this output?  Then it is wanted of each run. */
+static bool shows(tl_value pattern, uint32_t output);
+
+static bool any_shows(const tl_value *items, size_t n, uint32_t output)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (shows(items[i], output)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool shows(tl_value v, uint32_t output)
+{
+    size_t at = 0;
+
+    switch (v.tag) {
+    case TL_V_NODE:
+        return v.node->id == output;
+    case TL_V_LIST:
+    case TL_V_TUPLE:
+        return any_shows(v.seq->items, v.seq->len, output);
+    case TL_V_RECORD:
+        return any_shows(v.record->fields, tl_record_nfields(v.record),
+                         output);
+    case TL_V_TREE:
+        return shows(v.tree->finite, output) ||
+               any_shows(v.tree->items, v.tree->shape->len, output);
+    case TL_V_FN:
+        return any_shows(v.fn->captures, v.fn->ncaptures, output);
+    case TL_V_DICT:
+        for (tl_dict_entry *e; (e = tl_dict_next(v.dict, &at)) != NULL;) {
+            if (shows(e->value, output)) {
+                return true;
+            }
+        }
+        return false;
+    default:
+        return false;
+    }
+}
+
+static bool result_shows(const tl_entry *e, tl_value pattern)
+{
+    if (pattern.tag == TL_V_TREE) {
+        for (size_t i = 0; i < pattern.tree->shape->len; i++) {
+            if (result_shows(e, pattern.tree->items[i])) {
+                return true;
+            }
+        }
+        return false;
+    }
+    return pattern.tag == TL_V_NODE && shows(e->result, pattern.node->id);
+}
+
 /* Has the run left the cell as it was, as far as its tensors go? */
 static bool can_hold(const tl_entry *e, const tl_ecell *c)
 {
     tl_value v = c->cell->value;
 
-    if (!c->read) {
+    if (!c->read || (c->written && result_shows(e, c->pattern))) {
         return false;
     }
     if (v.tag == TL_V_TREE) {

@@ -46,9 +46,21 @@ typedef struct tl_holds {
     size_t nloose_inputs, nloose_cells;
 } tl_holds;
 
+/* What the modules of an entry are like (compiled_share.c). */
+typedef struct tl_sharing {
+    bool ok; /* it is known */
+    char *text;
+    size_t len;
+    uint64_t *serials; /* by number of a module */
+    size_t nmodules;
+    uint32_t *cells; /* by cell of the entry: its number */
+    uint32_t *modes; /* by mode: the number of its module */
+} tl_sharing;
+
 /* The gradient of an entry: a program that computes the function anew and
  * backwards.  Its first inputs are those of the entry. */
 typedef struct tl_entry_grad {
+    int refs; /* entries that share it */
     tl_program *program;
     size_t ninputs, noutputs;
     uint32_t *upstream; /* by output of the entry: its gradient's input number
@@ -95,6 +107,7 @@ typedef struct tl_entry {
     tl_gscalar *result_scalars;
     size_t nresults;
     tl_holds holds;
+    tl_sharing sharing;
     bool running;        /* a call inside the call is interpreted */
     char *cause;         /* why it was made; owned */
     size_t number;       /* of the function's programs, from 1 */
@@ -179,7 +192,21 @@ TL_MUST_USE tl_status tl_entry_trace_grad(tl_eval *ev, tl_compiled *f,
                                           const tl_ccall *call,
                                           const tl_entry *e,
                                           tl_entry_grad **out);
+tl_entry_grad *tl_entry_grad_ref(tl_entry_grad *g);
 void tl_entry_grad_free(tl_entry_grad *g); /* NULL is allowed */
+
+/* Arrays that calls use; the numbers of leaves and results are known. */
+TL_MUST_USE tl_status tl_entry_make_scratch(tl_eval *ev, tl_entry *e);
+
+/* ---- modules of the same structure (compiled_share.c) ------------------- */
+
+/* Note what the modules of a new entry are like, if it can be told. */
+void tl_entry_note_structure(tl_eval *ev, tl_entry *e, const tl_ccall *call);
+void tl_entry_share_fini(tl_sharing *s);
+
+/* An entry for this call made of one for modules of the same structure, its
+ * inputs collected; NULL: there is none. */
+tl_entry *tl_entry_share(tl_eval *ev, tl_compiled *f, const tl_ccall *call);
 
 /* Record a run of the entry, whose inputs and outputs are still there, on the
  * tape. */
@@ -203,6 +230,13 @@ TL_MUST_USE tl_status tl_entry_tell(tl_eval *ev, tl_compiled *f, tl_entry *e);
 
 /* Does the call fit, all but the guards?  Its values go to e->leaves. */
 bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call);
+
+/* The value that a root has in this call, borrowed. */
+tl_value tl_root_value(const tl_root *r, const tl_ccall *call);
+
+/* Is it called in the same way, in the same state of the evaluator? */
+bool tl_entry_same_call(const tl_eval *ev, const tl_entry *e,
+                        const tl_ccall *call);
 
 /* How much of the entry fits the call; the one nearest to it says best why
  * another program is needed. */

@@ -4,8 +4,7 @@
 
 /* ---- does an entry fit? ------------------------------------------------- */
 
-/* The value that a root has now, borrowed. */
-static tl_value root_value(const tl_root *r, const tl_ccall *call)
+tl_value tl_root_value(const tl_root *r, const tl_ccall *call)
 {
     const tl_args *args = call->args;
 
@@ -44,6 +43,12 @@ static bool same_state(const tl_eval *ev, const tl_entry *e)
            e->f32_as_f64 == ev->f32_as_f64 &&
            e->in_grad == (ev->grads != NULL) &&
            e->taped == tl_is_taped(ev) && e->autocast == tl_autocast_key(ev);
+}
+
+bool tl_entry_same_call(const tl_eval *ev, const tl_entry *e,
+                        const tl_ccall *call)
+{
+    return same_call(e, call->args) && same_state(ev, e);
 }
 
 static bool same_mode(const tl_tmode *m)
@@ -115,7 +120,7 @@ bool tl_entry_matches(tl_eval *ev, tl_entry *e, const tl_ccall *call)
         const tl_root *r = &e->roots.items[i];
         size_t at = r->first;
 
-        if (!tl_lift_matches(&e->steps, &at, root_value(r, call), e->leaves,
+        if (!tl_lift_matches(&e->steps, &at, tl_root_value(r, call), e->leaves,
                              &n)) {
             return false;
         }
@@ -141,7 +146,7 @@ size_t tl_entry_nearness(tl_eval *ev, tl_entry *e, const tl_ccall *call)
         const tl_root *r = &e->roots.items[i];
         size_t at = r->first, n = 0;
 
-        near += tl_lift_matches(&e->steps, &at, root_value(r, call),
+        near += tl_lift_matches(&e->steps, &at, tl_root_value(r, call),
                                 e->leaves, &n);
     }
     return 1 + same_state(ev, e) + near;
@@ -192,7 +197,7 @@ static bool root_cause(tl_entry *e, const tl_ccall *call, tl_buf *out)
 
     for (size_t i = 0; i < e->roots.len; i++) {
         const tl_root *r = &e->roots.items[i];
-        tl_value v = root_value(r, call);
+        tl_value v = tl_root_value(r, call);
         size_t at = r->first;
 
         if (!tl_lift_matches(&e->steps, &at, v, e->leaves, &n)) {

@@ -4,7 +4,7 @@
 #include "interp/eval_impl.h"
 #include "interp/format.h"
 #include "interp/late.h"
-#include "interp/trace.h"
+#include "interp/graph_flow.h"
 #include "lang/habits.h"
 #include "runtime/base/mem.h"
 
@@ -150,11 +150,11 @@ static tl_status stmt_expr(tl_eval *ev, const tl_ast_expr_stmt *n,
     return TL_OK;
 }
 
-/* Evaluate a condition; *known false: the domain must decide. */
-static tl_status condition(tl_eval *ev, const tl_ast *cond, tl_value *value,
-                           bool *known, bool *yes)
+/* The truth of a condition's value, dropped on failure; *known false: the
+ * domain must decide. */
+static tl_status truth_of(tl_eval *ev, const tl_ast *cond, tl_value *value,
+                          bool *known, bool *yes)
 {
-    TL_TRY(tl_eval_expr(ev, cond, value));
     tl_status st = tl_eval_truth(ev, *value, known, yes);
 
     if (st != TL_OK) {
@@ -172,7 +172,17 @@ static tl_status eval_arms(tl_eval *ev, const tl_ast_if *n, uint32_t arm,
         tl_value c = tl_empty();
         bool known = true, yes = false;
 
-        TL_TRY(condition(ev, a->cond, &c, &known, &yes));
+        TL_TRY(tl_eval_expr(ev, a->cond, &c));
+        if (tl_is_sym(c) && !tl_sym_is_late(ev, c)) {
+            bool joined = false;
+            tl_status st = tl_graph_branch_symbol(ev, c, n, arm, &joined);
+
+            if (st != TL_OK || joined) {
+                tl_unref(c);
+                return st;
+            }
+        }
+        TL_TRY(truth_of(ev, a->cond, &c, &known, &yes));
         if (!known) {
             tl_status st = ev->domain->branch(ev, c, n, arm, flow);
 
@@ -217,7 +227,8 @@ static tl_status stmt_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
         if (!ev->domain->has_data) {
             return ev->domain->loop(ev, &n->base, tl_unknown(), flow);
         }
-        TL_TRY(condition(ev, n->cond, &c, &known, &yes));
+        TL_TRY(tl_eval_expr(ev, n->cond, &c));
+        TL_TRY(truth_of(ev, n->cond, &c, &known, &yes));
         tl_unref(c);
         if (!yes) {
             return TL_OK;

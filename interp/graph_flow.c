@@ -223,6 +223,84 @@ tl_status tl_graph_branch(tl_eval *ev, tl_value cond, const tl_ast_if *node,
     return st;
 }
 
+/* An arm of an `if` on a symbol. */
+static tl_status symbol_arm(branching *j, const arm *a, bool taken,
+                            tl_garm *out)
+{
+    tl_gbuild *b = builder(j->ev);
+
+    b->sealed += !taken;
+    tl_status st = run_arm(j->ev, a, &j->before, NULL, out);
+
+    b->sealed -= !taken;
+    if (st == TL_OK && !tl_ways_is_next(&out->ends)) {
+        st = tl_trace_refuse(j->ev, "an arm leaves");
+    }
+    return st;
+}
+
+static tl_status symbol_arms(branching *j, bool taken)
+{
+    tl_flow flow = TL_FLOW_NEXT;
+    tl_gends e = {0};
+
+    TL_TRY(symbol_arm(j, j->one, taken, &j->a));
+    TL_TRY(symbol_arm(j, j->two, !taken, &j->b));
+    TL_TRY(tl_ways_join(j->ev, j->cond, &j->before, &j->a, &j->b, &e));
+    return tl_ways_follow(j->ev, &e, &flow, NULL);
+}
+
+/* Arms that could not be joined never run, and the `if` is read. */
+static tl_status read_instead(branching *j, const tl_ast_if *node,
+                              tl_status st)
+{
+    tl_eval *ev = j->ev;
+    tl_trace *tr = tl_trace_of(ev);
+
+    if (!tl_status_catchable(st) || st == TL_ERR_MEMORY || tr->gave_up) {
+        return st;
+    }
+    (void)tl_diag_pop(ev->diag);
+    tl_ways_kill(ev, j->b.region);
+    tl_ways_kill(ev, j->a.region);
+    tl_drop(&ev->ret);
+    tr->raised = false;
+    tl_gstate_restore(ev, &j->before);
+    return tl_map_set(&tr->read_ifs, node, tr)
+               ? TL_OK
+               : tl_fail_memory(ev->diag, "a trace", sizeof(node));
+}
+
+tl_status tl_graph_branch_symbol(tl_eval *ev, tl_value cond,
+                                 const tl_ast_if *node, uint32_t number,
+                                 bool *joined)
+{
+    arm one = {.node = node, .number = number};
+    arm two = {.node = node, .number = number, .rest = true};
+    branching j = {.ev = ev, .one = &one, .two = &two,
+                   .around = builder(ev)->owner};
+    tl_value hint = cond.sym->hint;
+    tl_status st;
+
+    *joined = false;
+    if ((hint.tag != TL_V_BOOL && hint.tag != TL_V_INT) ||
+        tl_map_get(&tl_trace_of(ev)->read_ifs, node, NULL) != NULL) {
+        return TL_OK;
+    }
+    TL_TRY(tl_flow_condition(ev, cond, &j.cond));
+    TL_TRY(tl_trace_counter(ev));
+    TL_TRY(tl_gstate_take(ev, &j.before));
+    st = symbol_arms(&j, hint.tag == TL_V_BOOL ? hint.b : hint.i != 0);
+    *joined = st == TL_OK;
+    if (st != TL_OK) {
+        st = read_instead(&j, node, st);
+    }
+    tl_gends_fini(&j.a.ends);
+    tl_gends_fini(&j.b.ends);
+    tl_gstate_fini(&j.before);
+    return st;
+}
+
 tl_status tl_graph_choose(tl_eval *ev, tl_value cond, const tl_ast *then,
                           const tl_ast *other, tl_value *out)
 {

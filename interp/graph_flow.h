@@ -13,6 +13,14 @@ TL_MUST_USE tl_status tl_graph_choose(tl_eval *ev, tl_value cond,
                                       const tl_ast *then,
                                       const tl_ast *other, tl_value *out);
 
+/* An `if` on a symbol, from arm `number` on, as a branch of the run; *joined is
+ * false, and nothing has happened, where its value has to be read: arms that
+ * leave, raise, or end in different types, or an arm not taken in which
+ * something is decided. */
+TL_MUST_USE tl_status tl_graph_branch_symbol(tl_eval *ev, tl_value cond,
+                                             const tl_ast_if *node,
+                                             uint32_t number, bool *joined);
+
 /* domain.h: fold_loop, loop (graph_loop.c). */
 bool tl_graph_fold_loop(tl_eval *ev, tl_value iterable);
 TL_MUST_USE tl_status tl_graph_loop(tl_eval *ev, const tl_ast *node,

@@ -443,6 +443,7 @@ static tl_status end_by_return(loop *l, tl_gends *e)
     }
     l->has_returned = r->taken;
     if (!next->is) {
+        tl_unref(next->value);
         *next = *r;
         memset(r, 0, sizeof(*r));
     }

@@ -191,6 +191,8 @@ typedef struct tl_trace {
                          NULL */
     TL_GARRAY(tl_gval) leaves; /* by input: its leaf, or 0 */
     TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
+    tl_map read_ifs; /* `if`s on symbols that are read: their arms do not
+                        come together */
     bool too_deep; /* so many are open that the newest was refused */
     bool raised;  /* the failure on its way up is a raise in a region */
     bool gave_up; /* the run itself will say why: no E0602 */
