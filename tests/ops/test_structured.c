@@ -7,6 +7,7 @@
 #include "runtime/op/loss.h"
 #include "runtime/op/pool.h"
 #include "runtime/op/resize.h"
+#include "tests/ops/low.h"
 #include "tests/unit/runtime/helper.h"
 
 TestSuite(structured_rows, .init = rt_setup, .fini = rt_teardown);
@@ -652,4 +653,21 @@ Test(structured_rows, updates_happen_in_place)
     OK(tl_apply(&rt, x.op, x.in, x.nin, &x.at, out));
     cr_expect_eq(tl_tensor_data(out[0]), p);
     tl_tensor_unref(out[0]);
+}
+
+/* ---- bf16 and f16 ------------------------------------------------------ */
+
+Test(structured_rows, low_dtypes_are_f32_rounded)
+{
+    for (int op = 0; op < TL_OP_COUNT; op++) {
+        for (int d = 0; d < 2; d++) {
+            example x;
+
+            if (tl_op_get((tl_op)op)->cls == TL_CLASS_KERN &&
+                make_example((tl_op)op, d ? TL_bf16 : TL_f16, &x)) {
+                check_low(x.op, &x.at, x.in, x.nin);
+                drop_example(&x);
+            }
+        }
+    }
 }
