@@ -66,7 +66,7 @@ const char *fresh(gen *g, const char *prefix)
 
 /* ---- operations ---------------------------------------------------------- */
 
-static bool one_op(gen *g, const op_row *rows)
+bool gen_one(gen *g, const op_row *rows)
 {
     int total = 0;
 
@@ -91,12 +91,12 @@ void gen_ops(gen *g, int n)
     } families[] = {
         {gen_elementwise, 42}, {gen_reduce, 17}, {gen_shape, 14},
         {gen_index, 10},       {gen_matrix, 9},  {gen_host, 7},
-        {gen_flow, 4},         {gen_grads, 7},   {gen_modules, 12},
+        {gen_flow, 4},         {gen_grads, 11},  {gen_modules, 12},
     };
     int until = g->ops + n;
 
     for (int tries = 0; g->ops < until && tries < 4 * n + 8; tries++) {
-        int draw = rng_below(&g->r, g->net.any ? 122 : 110), i = 0;
+        int draw = rng_below(&g->r, g->net.any ? 126 : 114), i = 0;
 
         while ((draw -= families[i].weight) >= 0) {
             i++;
@@ -104,7 +104,7 @@ void gen_ops(gen *g, int n)
         if (g->full || g->out->len > 30000) {
             return;
         }
-        (void)one_op(g, families[i].rows);
+        (void)gen_one(g, families[i].rows);
     }
 }
 

@@ -72,6 +72,47 @@ static bool op_grad(gen *g)
     return true;
 }
 
+/* The gradient of one region operation, under this block alone. */
+static bool op_grad_region(gen *g)
+{
+    const char *name, *loss;
+    dim d[RANK];
+    val t, x;
+
+    for (int i = 0; i < RANK; i++) {
+        d[i] = dim_of(rng_range(&g->r, 3, 5));
+    }
+    if (g->tapes > 0 || g->in_loop ||
+        !leaf(g, rng_chance(&g->r, 30) ? TL_f64 : TL_f32,
+              rng_range(&g->r, 2, RANK), d, &t)) {
+        return false;
+    }
+    t = put_name(g, t);
+    name = fresh(g, "g");
+    loss = fresh(g, "l");
+    line(g, "%s = grad %s wrt %s:", name, loss, t.text);
+    enter(g);
+    g->tapes++;
+    x = put_name(g, t);
+    if (gen_one(g, gen_regions)) {
+        const val *last = &g->pool[g->n - 1];
+
+        if (last->kind == K_TENSOR && class_of(last->dtype) == W_FLOAT &&
+            numel_max(g, last) > 0) {
+            x = *last;
+        }
+    }
+    line(g, "%s = %s + %s", loss, gen_scalar(g, &x), gen_scalar(g, &t));
+    g->tapes--;
+    leave(g, true);
+    g->ops++;
+    t.text = name;
+    t.hi = 1e4;
+    t.lo = -1e4;
+    add(g, t);
+    return true;
+}
+
 static bool op_no_grad(gen *g)
 {
     if (g->depth > 2) {
@@ -112,5 +153,6 @@ static bool op_gradient(gen *g)
 }
 
 const op_row gen_grads[] = {
-    {op_grad, 12}, {op_no_grad, 2}, {op_stop, 2}, {op_gradient, 2}, {0},
+    {op_grad, 12}, {op_grad_region, 30}, {op_no_grad, 2},
+    {op_stop, 2},  {op_gradient, 2},     {0},
 };

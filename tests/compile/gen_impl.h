@@ -148,6 +148,10 @@ extern const op_row gen_elementwise[], gen_reduce[], gen_shape[],
     gen_index[], gen_matrix[], gen_host[], gen_flow[], gen_grads[],
     gen_modules[];
 
+/* Operations with a kernel for their gradient, which two tapes do not run. */
+extern const op_row gen_regions[];
+op_fn gen_sdpa, gen_embedding;
+
 /* The definition of the module, if the program is to have one. */
 void gen_net(gen *g);
 /* Statements that make it and its optimiser. */
@@ -158,6 +162,9 @@ void gen_net_change(gen *g);
 
 /* A scalar made of a float tensor. */
 const char *gen_scalar(gen *g, const val *v);
+
+/* One operation of these rows; false: it found no operands. */
+bool gen_one(gen *g, const op_row *rows);
 
 /* `n` operations at this place. */
 void gen_ops(gen *g, int n);

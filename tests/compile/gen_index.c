@@ -151,7 +151,7 @@ static bool op_gather(gen *g)
     return true;
 }
 
-static bool op_embedding(gen *g)
+bool gen_embedding(gen *g)
 {
     val w = operand(g, W_FLOAT, 2, 2), i;
 
@@ -337,7 +337,7 @@ static bool op_mask_fill(gen *g)
 }
 
 const op_row gen_index[] = {
-    {op_slice, 20},  {op_take, 7},   {op_gather, 6},   {op_embedding, 5},
+    {op_slice, 20},  {op_take, 7},   {op_gather, 6},   {gen_embedding, 5},
     {op_one_hot, 4}, {op_sort, 6},   {op_topk, 4},     {op_write, 8},
     {op_write_at, 4}, {op_mask_fill, 2}, {0},
 };

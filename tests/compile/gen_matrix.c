@@ -127,10 +127,11 @@ static const char *attention_mask(gen *g, dim T, dim *S)
     val m;
 
     *S = d[1];
-    switch (rng_below(&g->r, 4)) {
+    switch (rng_below(&g->r, 5)) {
     case 0:
         return leaf(g, TL_bool, 2, d, &m) ? str(g, ", %s", m.text) : "";
     case 1: /* an added one, that may have a gradient */
+    case 2:
         m = operand(g, W_FLOAT, 2, 2);
         *S = m.d[1];
         return str(g, ", %s.sum(axis=0, keep=true)", m.text);
@@ -139,7 +140,7 @@ static const char *attention_mask(gen *g, dim T, dim *S)
     }
 }
 
-static bool op_sdpa(gen *g)
+bool gen_sdpa(gen *g)
 {
     val q = operand(g, W_FLOAT, 2, RANK), k, v, r = q;
     int last = q.rank - 1;
@@ -383,7 +384,7 @@ static bool op_linalg(gen *g)
 
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
-    {op_sdpa, 8}, {op_conv, 12},
+    {gen_sdpa, 8}, {op_conv, 12},
     {op_linalg, 5},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };

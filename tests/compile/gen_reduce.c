@@ -438,3 +438,9 @@ const op_row gen_reduce[] = {
     {op_cross_entropy, 7}, {op_dropout, 3},
     {op_bernoulli, 3}, {op_multinomial, 2}, {0},
 };
+
+const op_row gen_regions[] = {
+    {op_softmax, 16},      {op_layer_norm, 2}, {op_rms_norm, 8},
+    {op_channel_norm, 14}, {op_pool, 20},      {op_cross_entropy, 5},
+    {gen_sdpa, 12},        {gen_embedding, 9}, {0},
+};
