@@ -190,8 +190,7 @@ tl_status tl_entry_trace_grad(tl_eval *ev, tl_compiled *f,
 
 /* ---- runs --------------------------------------------------------------- */
 
-/* What the tape keeps of a run. */
-typedef struct kept {
+struct tl_kept_run {
     tl_rt *rt;
     tl_entry *entry;
     tl_tensor **in; /* by input; counted */
@@ -200,7 +199,9 @@ typedef struct kept {
     uint32_t *input_of, *output_of; /* by input and result of the entry of the
                                        tape */
     int nin, nout;
-} kept;
+};
+
+typedef tl_kept_run kept;
 
 static void kept_free(void *data)
 {
@@ -435,4 +436,79 @@ out:
     }
     tl_free(in);
     return st;
+}
+
+/* ---- for --verify ------------------------------------------------------- */
+
+tl_status tl_kept_new(tl_eval *ev, tl_entry *e, tl_kept_run **out)
+{
+    kept *k;
+
+    TL_TRY(keep_run(ev, e, &k));
+    for (size_t i = 0; i < e->inputs.len; i++) {
+        if (e->grad->of_input[i] != 0) {
+            k->input_of[k->nin++] = (uint32_t)i;
+        }
+    }
+    for (size_t i = 0; i < e->nresults; i++) {
+        if (e->grad->upstream[i] != 0) {
+            k->output_of[k->nout++] = (uint32_t)i;
+        }
+    }
+    *out = k;
+    return TL_OK;
+}
+
+void tl_kept_free(tl_kept_run *k)
+{
+    if (k != NULL) {
+        kept_free(k);
+    }
+}
+
+int tl_kept_inputs(const tl_kept_run *k)
+{
+    return k->nin;
+}
+
+tl_status tl_kept_input(tl_eval *ev, const tl_kept_run *k, int i,
+                        tl_tensor **out)
+{
+    return taped_input(ev, k->entry, k->input_of[i], out);
+}
+
+const char *tl_kept_cell(const tl_kept_run *k, int i)
+{
+    const tl_input *in = &k->entry->inputs.items[k->input_of[i]];
+    const tl_cell *cell =
+        in->kind == TL_IN_CELL ? k->entry->cells[in->index].cell : NULL;
+
+    return cell != NULL && cell->name != NULL ? cell->name->data : NULL;
+}
+
+int tl_kept_outputs(const tl_kept_run *k)
+{
+    return k->nout;
+}
+
+int tl_kept_output(const tl_kept_run *k, uint32_t output)
+{
+    for (int i = 0; i < k->nout; i++) {
+        if (k->output_of[i] == output) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+tl_status tl_kept_type(tl_kept_run *k, int i, const tl_tensor *t,
+                       tl_diag *diag)
+{
+    return tl_tensor_stub(&k->types[i], t, diag);
+}
+
+tl_status tl_kept_gradient(tl_kept_run *k, tl_tensor *const *g, int nout,
+                           tl_tensor **dx, int nin, tl_diag *diag)
+{
+    return gradient(k, g, nout, dx, nin, diag);
 }

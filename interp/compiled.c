@@ -395,7 +395,7 @@ tl_status tl_compiled_call(tl_eval *ev, const tl_ccall *call, tl_value *out,
     }
     f->runs++;
     ev->compiler->stats.runs++;
-    if (ev->verify && !e->in_grad) {
+    if (ev->verify) {
         return tl_verify_call(ev, f, call, e, out, ran);
     }
     *ran = TL_RAN;

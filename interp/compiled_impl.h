@@ -212,6 +212,36 @@ tl_entry *tl_entry_share(tl_eval *ev, tl_compiled *f, const tl_ccall *call);
  * tape. */
 TL_MUST_USE tl_status tl_entry_record(tl_eval *ev, tl_entry *e);
 
+/* What a tape keeps of a run.  For --verify one can be made of an entry whose
+ * inputs are collected; its inputs are those that have gradients, its outputs
+ * those that gradients flow into, by number. */
+typedef struct tl_kept_run tl_kept_run;
+
+TL_MUST_USE tl_status tl_kept_new(tl_eval *ev, tl_entry *e,
+                                  tl_kept_run **out);
+void tl_kept_free(tl_kept_run *run); /* NULL is allowed */
+int tl_kept_inputs(const tl_kept_run *run);
+int tl_kept_outputs(const tl_kept_run *run);
+
+/* The tensor of an input as the tape knows it; *out may be NULL. */
+TL_MUST_USE tl_status tl_kept_input(tl_eval *ev, const tl_kept_run *run,
+                                    int i, tl_tensor **out);
+
+/* The name of the cell that input `i` is; NULL: it is none. */
+const char *tl_kept_cell(const tl_kept_run *run, int i);
+
+/* Which output is the program's output `output`? -1: none. */
+int tl_kept_output(const tl_kept_run *run, uint32_t output);
+
+/* Output `i` has the type of `t`; before its gradient is asked for. */
+TL_MUST_USE tl_status tl_kept_type(tl_kept_run *run, int i,
+                                   const tl_tensor *t, tl_diag *diag);
+
+/* tl_custom_grad_fn of a run: its gradient's program. */
+TL_MUST_USE tl_status tl_kept_gradient(tl_kept_run *run, tl_tensor *const *g,
+                                       int nout, tl_tensor **dx, int nin,
+                                       tl_diag *diag);
+
 /* Trace the call.  *out is NULL when the call is to be interpreted: f->why
  * says why, or is NULL where the function raises. */
 TL_MUST_USE tl_status tl_entry_trace(tl_eval *ev, tl_compiled *f,

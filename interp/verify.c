@@ -1,5 +1,5 @@
 /* verify.c - see verify.h. */
-#include "interp/verify.h"
+#include "interp/verify_impl.h"
 
 #include <string.h>
 
@@ -223,28 +223,10 @@ bool tl_values_differ(tl_value pattern, tl_value mine, tl_value theirs,
 
 /* ---- state -------------------------------------------------------------- */
 
-/* A cell that either engine may write. */
-typedef struct vcell {
-    tl_cell *cell;           /* counted */
-    tl_value before, init;   /* a copy, to be put back */
-    tl_value theirs;         /* what the interpreter has left */
-    tl_value pattern;        /* of what the program stores, borrowed */
-} vcell;
-
-typedef struct verifier {
-    tl_eval *ev;
-    const tl_ccall *call;
-    tl_entry *e;
-    TL_GARRAY(vcell) cells;
-    tl_map index; /* tl_cell * -> number + 1 */
-    uint64_t draws, seed, inits, ordinal;
-    tl_buf text;  /* what is printed meanwhile */
-} verifier;
-
-static tl_status add_cell(verifier *v, tl_cell *cell, tl_value pattern)
+static tl_status add_cell(tl_verifier *v, tl_cell *cell, tl_value pattern)
 {
     uintptr_t n = (uintptr_t)tl_map_get(&v->index, cell, NULL);
-    vcell c = {.cell = cell, .pattern = pattern};
+    tl_vcell c = {.cell = cell, .pattern = pattern};
 
     if (n != 0) {
         return TL_OK;
@@ -257,7 +239,7 @@ static tl_status add_cell(verifier *v, tl_cell *cell, tl_value pattern)
 }
 
 /* Cells below a root, whether the program knows them or not. */
-static tl_status add_below(verifier *v, tl_value root)
+static tl_status add_below(tl_verifier *v, tl_value root)
 {
     tl_path_list list = {0};
     tl_status st;
@@ -276,7 +258,7 @@ static tl_status add_below(verifier *v, tl_value root)
     return st;
 }
 
-static tl_status collect_cells(verifier *v)
+static tl_status collect_cells(tl_verifier *v)
 {
     const tl_args *args = v->call->args;
     tl_value self = {.tag = TL_V_MODULE, .module = v->call->self};
@@ -297,7 +279,7 @@ static tl_status collect_cells(verifier *v)
 
 /* Another tensor with the same elements, so that both engines may write in
  * place.  One that is not row-major is only referenced: its layout counts. */
-static tl_status copy_tensor(verifier *v, tl_tensor *t, tl_value *out)
+static tl_status copy_tensor(tl_verifier *v, tl_tensor *t, tl_value *out)
 {
     tl_tensor *made;
 
@@ -314,7 +296,7 @@ static tl_status copy_tensor(verifier *v, tl_tensor *t, tl_value *out)
     return TL_OK;
 }
 
-static tl_status copy_tree(verifier *v, const tl_tree *t, tl_value *out)
+static tl_status copy_tree(tl_verifier *v, const tl_tree *t, tl_value *out)
 {
     size_t n = t->shape->len;
     tl_value *items = tl_calloc(n + 1, sizeof(*items));
@@ -339,7 +321,7 @@ static tl_status copy_tree(verifier *v, const tl_tree *t, tl_value *out)
     return st;
 }
 
-static tl_status take_state(verifier *v)
+static tl_status take_state(tl_verifier *v)
 {
     tl_eval *ev = v->ev;
 
@@ -348,7 +330,7 @@ static tl_status take_state(verifier *v)
     v->inits = ev->rt->inits;
     v->ordinal = ev->init_ordinal;
     for (size_t i = 0; i < v->cells.len; i++) {
-        vcell *c = &v->cells.items[i];
+        tl_vcell *c = &v->cells.items[i];
         tl_value now = c->cell->value;
 
         c->init = tl_ref(c->cell->init);
@@ -363,13 +345,18 @@ static tl_status take_state(verifier *v)
     return TL_OK;
 }
 
-/* Keep what the interpreter has left, and put back what was there. */
-static void put_back(verifier *v)
+tl_status tl_verify_begin(tl_verifier *v)
+{
+    TL_TRY(collect_cells(v));
+    return take_state(v);
+}
+
+void tl_verify_put_back(tl_verifier *v)
 {
     tl_eval *ev = v->ev;
 
     for (size_t i = 0; i < v->cells.len; i++) {
-        vcell *c = &v->cells.items[i];
+        tl_vcell *c = &v->cells.items[i];
 
         c->theirs = tl_ref(c->cell->value);
         tl_cell_store_take(c->cell, c->before);
@@ -386,10 +373,10 @@ static void put_back(verifier *v)
     v->draws = draws; /* theirs, from now on */
 }
 
-static void verifier_fini(verifier *v)
+void tl_verify_fini(tl_verifier *v)
 {
     for (size_t i = 0; i < v->cells.len; i++) {
-        vcell *c = &v->cells.items[i];
+        tl_vcell *c = &v->cells.items[i];
 
         tl_unref(c->before);
         tl_unref(c->init);
@@ -409,28 +396,22 @@ static tl_status keep_text(void *arg, const char *s, size_t len)
     return TL_OK;
 }
 
-/* Run `how` with what it prints appended to `text`. */
-typedef struct captured {
-    tl_status (*write)(void *arg, const char *s, size_t len);
-    void *arg;
-} captured;
-
-static captured capture(tl_eval *ev, tl_buf *text)
+tl_captured tl_verify_capture(tl_eval *ev, tl_buf *text)
 {
-    captured c = {ev->write, ev->write_arg};
+    tl_captured c = {ev->write, ev->write_arg};
 
     ev->write = keep_text;
     ev->write_arg = text;
     return c;
 }
 
-static void release(tl_eval *ev, captured c)
+void tl_verify_release(tl_eval *ev, tl_captured c)
 {
     ev->write = c.write;
     ev->write_arg = c.arg;
 }
 
-static tl_status interpret(verifier *v, tl_value *out)
+tl_status tl_verify_interpret(tl_verifier *v, tl_value *out)
 {
     tl_eval *ev = v->ev;
     const tl_args *from = v->call->args;
@@ -449,11 +430,11 @@ static tl_status interpret(verifier *v, tl_value *out)
                                           : from->kw[i - from->npos]);
     }
     ev->compile = TL_COMPILE_OFF;
-    captured c = capture(ev, &v->text);
+    tl_captured c = tl_verify_capture(ev, &v->text);
     tl_status st = tl_call_code(ev, v->call->fn, v->call->ns,
                                 v->call->closure, v->call->self, &args, out);
 
-    release(ev, c);
+    tl_verify_release(ev, c);
     ev->compile = compile;
     tl_unref_all(values, n);
     tl_free(values);
@@ -470,7 +451,7 @@ static tl_span place_of(const tl_entry *e, uint32_t output)
                : e->fn->node->span;
 }
 
-static tl_status report(verifier *v, const char *what, tl_difference *d)
+static tl_status report(tl_verifier *v, const char *what, tl_difference *d)
 {
     tl_span span = place_of(v->e, d->output);
 
@@ -485,9 +466,7 @@ static tl_status report(verifier *v, const char *what, tl_difference *d)
     return st;
 }
 
-/* Compare everything; of several differences the one that the program
- * computes first is reported. */
-static tl_status compare(verifier *v, tl_value mine, tl_value theirs,
+tl_status tl_verify_compare(tl_verifier *v, tl_value mine, tl_value theirs,
                          const tl_buf *text)
 {
     tl_eval *ev = v->ev;
@@ -503,11 +482,13 @@ static tl_status compare(verifier *v, tl_value mine, tl_value theirs,
         what = "the result";
     }
     for (size_t i = 0; i < v->cells.len; i++) {
-        const vcell *c = &v->cells.items[i];
+        const tl_vcell *c = &v->cells.items[i];
+        tl_value now = c->cell->value;
 
         cut(&d, 0);
         d.output = 0;
-        if (tl_values_differ(c->pattern, c->cell->value, c->theirs, &d) &&
+        if (tl_values_differ(c->pattern, v->swapped ? c->theirs : now,
+                             v->swapped ? now : c->theirs, &d) &&
             (what == NULL ||
              place_of(v->e, d.output).start <
                  place_of(v->e, first.output).start)) {
@@ -542,8 +523,7 @@ static tl_status compare(verifier *v, tl_value mine, tl_value theirs,
     return st;
 }
 
-/* One engine fails and the other one does not. */
-static tl_status report_failure(verifier *v, bool mine, const char *message)
+tl_status tl_verify_failure(tl_verifier *v, bool mine, const char *message)
 {
     tl_difference d = {.output = 0};
     tl_status st;
@@ -558,7 +538,7 @@ static tl_status report_failure(verifier *v, bool mine, const char *message)
 }
 
 /* Run the program, and compare with what the interpreter has given. */
-static tl_status run_program(verifier *v, tl_status theirs_st,
+static tl_status run_program(tl_verifier *v, tl_status theirs_st,
                              const char *their_error, tl_value theirs,
                              tl_value *out, tl_ran *ran)
 {
@@ -569,10 +549,10 @@ static tl_status run_program(verifier *v, tl_status theirs_st,
     tl_status st;
 
     tl_buf_init(&text);
-    captured c = capture(ev, &text);
+    tl_captured c = tl_verify_capture(ev, &text);
 
     st = tl_entry_run(ev, v->e, &mine, &succeeded);
-    release(ev, c);
+    tl_verify_release(ev, c);
     if (st != TL_OK && !tl_status_catchable(st)) {
         goto out;
     }
@@ -585,11 +565,11 @@ static tl_status run_program(verifier *v, tl_status theirs_st,
     if (st != TL_OK) {
         const tl_diag_item *why = tl_diag_pop(ev->diag);
 
-        st = report_failure(v, true, why != NULL ? why->message : "");
+        st = tl_verify_failure(v, true, why != NULL ? why->message : "");
         goto out;
     }
-    st = theirs_st != TL_OK ? report_failure(v, false, their_error)
-                            : compare(v, mine, theirs, &text);
+    st = theirs_st != TL_OK ? tl_verify_failure(v, false, their_error)
+                            : tl_verify_compare(v, mine, theirs, &text);
     if (st == TL_OK && text.len > 0) {
         st = tl_eval_write(ev, tl_buf_str(&text), text.len);
     }
@@ -607,20 +587,22 @@ out:
 tl_status tl_verify_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
                          tl_entry *e, tl_value *out, tl_ran *ran)
 {
-    verifier v = {.ev = ev, .call = call, .e = e};
+    tl_verifier v = {.ev = ev, .call = call, .e = e};
     const char *error = "";
     tl_value theirs = tl_empty();
     tl_status st, ours;
 
+    if (e->taped) {
+        return tl_verify_taped(ev, f, call, e, out, ran);
+    }
     tl_entry_release(e); /* what the interpreter writes is not shared */
     tl_map_init(&v.index);
     tl_buf_init(&v.text);
-    TL_GOTO(st, collect_cells(&v));
-    TL_GOTO(st, take_state(&v));
+    TL_GOTO(st, tl_verify_begin(&v));
     e->running = true; /* it stays, whatever the interpreter compiles */
-    st = interpret(&v, &theirs);
+    st = tl_verify_interpret(&v, &theirs);
     e->running = false;
-    put_back(&v);
+    tl_verify_put_back(&v);
     if (st != TL_OK && !tl_status_catchable(st)) {
         goto out;
     }
@@ -638,6 +620,6 @@ tl_status tl_verify_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     }
 out:
     tl_unref(theirs);
-    verifier_fini(&v);
+    tl_verify_fini(&v);
     return st;
 }
