@@ -237,6 +237,39 @@ def _layer_norm(e, s):
         f"axes={len(a.shape)})"
 
 
+def _spatial(v):
+    """stride, dilation and the like: an int, or as many as there are axes."""
+    v = list(v) if isinstance(v, (tuple, list, torch.Size)) else v
+    return literal(v[0] if isinstance(v, list) and len(v) == 1 else v)
+
+
+def _convolution(name):
+    def f(e, s):
+        transposed = "transpose" in name
+        given = (dict(weight=None, bias=None, stride=1, padding=0,
+                      output_padding=0, groups=1, dilation=1)
+                 if transposed else
+                 dict(weight=None, bias=None, stride=1, padding=0,
+                      dilation=1, groups=1))
+        a = bind(s, **given)
+        x, w = e.t(s.input), e.t(a.weight)
+        b = e.t(a.bias) if a.bias is not None else "none"
+        pad = literal(a.padding) if isinstance(a.padding, str) \
+            else _spatial(a.padding)
+        more = f", output_padding={_spatial(a.output_padding)}" \
+            if transposed else ""
+        return (f"{name}({x}, {w}, {b}, stride={_spatial(a.stride)}, "
+                f"pad={pad}, dilation={_spatial(a.dilation)}, "
+                f"groups={a.groups}{more})")
+    return f
+
+
+for _n in (1, 2, 3):
+    ENTRY[f"nn.functional.conv{_n}d"] = _convolution(f"conv{_n}d")
+    ENTRY[f"nn.functional.conv_transpose{_n}d"] = _convolution(
+        f"conv_transpose{_n}d")
+
+
 @entry("nn.functional.dropout")
 def _dropout(e, s):
     a = bind(s, p=0.5, training=True, inplace=False)
