@@ -215,16 +215,21 @@ Test(apply, kernels_find_sizes_that_depend_on_data)
 {
     tl_tensor *a = vec(TL_f32, 5, VALUES(0, 3, 0, 1, 3));
     tl_tensor *n = call1(TL_OP_nonzero, a, NULL);
-    tl_tensor *u = call1(TL_OP_unique, a, NULL);
+    tl_tensor *u[3];
+    tl_attrs at;
 
+    tl_attrs_init(&at);
+    OK(tl_apply_borrowed(&rt, TL_OP_unique, &a, 1, &at, u));
     cr_assert_eq(n->rank, 2);
     cr_assert_eq(n->size[0], 3);
     expect_values(n, VALUES(1, 3, 4));
-    cr_assert_eq(u->size[0], 3);
-    expect_values(u, VALUES(0, 1, 3));
+    cr_assert_eq(u[0]->size[0], 3);
+    expect_values(u[0], VALUES(0, 1, 3));
     tl_tensor_unref(a);
     tl_tensor_unref(n);
-    tl_tensor_unref(u);
+    for (int i = 0; i < 3; i++) {
+        tl_tensor_unref(u[i]);
+    }
 }
 
 Test(apply, forty_operands_are_joined)

@@ -95,19 +95,25 @@ Test(sort, topk_takes_the_largest_first)
     tl_tensor_unref(x);
 }
 
+/* The values, where each element is among them, and how many there are. */
 Test(sort, unique_is_sorted)
 {
     tl_tensor *x = tensor_f(TL_f16, SIZES(2, 4),
-                            (double[]){3, -0.0, 1, NAN, 3, 0, NAN, -5}), *y;
+                            (double[]){3, -0.0, 1, NAN, 3, 0, NAN, -5});
+    tl_tensor *out[3];
+    tl_attrs at;
 
-    cr_assert_eq(RUN(unique, &x, 1, NULL, &y), TL_OK);
-    cr_expect_eq(y->numel, 5);
-    expect_f(y, (double[]){-5, 0, 1, 3, NAN}, 0);
-    tl_tensor_unref(y);
+    tl_attrs_init(&at);
+    cr_assert_eq(RUN(unique, &x, 1, &at, out), TL_OK);
+    cr_expect_eq(out[0]->numel, 5);
+    expect_f(out[0], (double[]){-5, 0, 1, 3, NAN}, 0);
+    expect_i(out[1], (int64_t[]){3, 1, 2, 4, 3, 1, 4, 0});
+    expect_i(out[2], (int64_t[]){1, 2, 1, 2, 2});
+    drop(out, 3);
     tl_tensor_unref(x);
     x = new_tensor(TL_f32, SIZES(0));
-    cr_assert_eq(RUN(unique, &x, 1, NULL, &y), TL_OK);
-    cr_expect_eq(y->numel, 0);
-    tl_tensor_unref(y);
+    cr_assert_eq(RUN(unique, &x, 1, &at, out), TL_OK);
+    cr_expect_eq(out[0]->numel, 0);
+    drop(out, 3);
     tl_tensor_unref(x);
 }
