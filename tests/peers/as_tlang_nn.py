@@ -278,3 +278,19 @@ def _dropout(e, s):
     if a.training or a.p:
         raise Inexpressible("the mode is the module's")
     return f"dropout({e.t(s.input)}, {literal(float(a.p))})"
+
+
+@entry("nn.functional.scaled_dot_product_attention")
+def _sdpa(e, s):
+    a = bind(s, key=None, value=None, attn_mask=None, dropout_p=0.0,
+             is_causal=False, scale=None, enable_gqa=False)
+    if a.dropout_p:
+        raise Inexpressible("draws of its own")
+    q, k, v = e.t(s.input), e.t(a.key), e.t(a.value)
+    n, m = s.input.shape[-2], a.key.shape[-2]
+    mask = "none" if a.attn_mask is None else e.t(a.attn_mask)
+    if a.is_causal and n != m:  # ours ends with the last key
+        mask = f"(tril(ones({n}, {m})) > 0)"
+    causal = ", causal=true" if a.is_causal and n == m else ""
+    scale = "" if a.scale is None else f", scale={literal(a.scale)}"
+    return f"sdpa({q}, {k}, {v}, {mask}{causal}{scale})"
