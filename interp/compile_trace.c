@@ -540,7 +540,7 @@ tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
         if (st == TL_OK) {
             st = check_result(ev, result, serial);
         }
-        if (st == TL_OK) {
+        if (st == TL_OK && !tr.gave_up) { /* else its graph is not whole */
             st = end(ev, &tr, call, result, e, arg);
         }
         leave(ev, &s);
