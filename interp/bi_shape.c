@@ -189,9 +189,13 @@ static tl_status roll_axis(tl_eval *ev, tl_value x, int axis, int64_t n,
     if (st == TL_OK) {
         st = tl_pin_size(ev, &size);
     }
-    if (st != TL_OK || !tl_dim_is_num(size) || tl_dim_value(size) == 0) {
-        *out = x;
+    if (st != TL_OK) {
+        tl_unref(x);
         return st;
+    }
+    if (!tl_dim_is_num(size) || tl_dim_value(size) == 0) {
+        *out = x;
+        return TL_OK;
     }
     k = tl_dim_num(tl_floor_mod(n, tl_dim_value(size)));
     st = tl_dim_sub(dims, size, k, &rest, ev->diag);
