@@ -223,7 +223,7 @@ static void leaf_along(const folding *f, int64_t lo, int64_t n, void *to)
 }
 
 /* Leaf of w results, over their rows. */
-static void leaf_over(const folding *f, int64_t lo, int64_t n, void *to)
+static __attribute__((noinline)) void leaf_over(const folding *f, int64_t lo, int64_t n, void *to)
 {
     char lanes[TL_LANES][TL_FOLD_BYTES] __attribute__((aligned(64)));
     char tile[TL_FOLD_BYTES] __attribute__((aligned(64)));
@@ -253,33 +253,70 @@ static void leaf(const folding *f, int64_t lo, int64_t n, void *to)
 
 /* ---- the tree ---------------------------------------------------------- */
 
+/* Left sides that wait for their right ones, a row of results each. */
+typedef struct waiting {
+    char *rows;
+    size_t step; /* bytes from one to the next */
+} waiting;
+
+static void fold_leaves(const folding *f, int64_t lo, int64_t hi,
+                        waiting left, void *to)
+{
+    int64_t w = f->w;
+    size_t bytes = (size_t)(w * f->p->width);
+    size_t depth = 0;
+
+    for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
+        leaf(f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
+        /* complete subtrees of one size join */
+        for (int64_t k = i; (k & 1) != 0; k >>= 1) {
+            f->fold->merge(left.rows + --depth * left.step, to, w);
+        }
+        if (lo + TL_LEAF < hi) {
+            memcpy(left.rows + depth++ * left.step, to, bytes);
+        }
+    }
+    while (depth > 0) { /* the rest from the right */
+        f->fold->merge(left.rows + --depth * left.step, to, w);
+    }
+}
+
+/* Of neighbours.  A frame of this size is touched page by page, which costs
+ * more than a row of one result. */
+static __attribute__((noinline)) void fold_wide(const folding *f, int64_t lo,
+                                                int64_t hi, void *to)
+{
+    char left[LEVELS][TL_FOLD_BYTES];
+
+    fold_leaves(f, lo, hi, (waiting){left[0], sizeof(left[0])}, to);
+}
+
+/* The fold of nothing. */
+static __attribute__((noinline)) void identity(const folding *f, void *to)
+{
+    char lanes[TL_LANES][TL_FOLD_BYTES];
+
+    f->fold->clear(lanes, f->w);
+    memcpy(to, lanes, (size_t)(f->w * f->p->width));
+}
+
 void tl_reduce_fold(const tl_reduce_plan *p, tl_fold_kind kind,
                     tl_fold_map map, int64_t offset, int64_t w, int64_t lo,
                     int64_t hi, const void *params, void *to)
 {
-    char left[LEVELS][TL_FOLD_BYTES];
+    int64_t left[LEVELS]; /* of one result */
     folding f = {.p = p, .offset = offset, .w = w, .params = params};
-    int depth = 0;
 
     f.fold = tl_fold_get(p->acc, kind);
     f.map = tl_fold_map_get(p->acc, map);
-    if (lo >= hi) { /* nothing: the identity */
-        f.fold->clear(left, w);
-        memcpy(to, left, (size_t)(w * p->width));
-        return;
-    }
-    for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
-        leaf(&f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
-        /* complete subtrees of one size join */
-        for (int64_t k = i; (k & 1) != 0; k >>= 1) {
-            f.fold->merge(left[--depth], to, w);
-        }
-        if (lo + TL_LEAF < hi) {
-            memcpy(left[depth++], to, (size_t)(w * p->width));
-        }
-    }
-    while (depth > 0) { /* the rest from the right */
-        f.fold->merge(left[--depth], to, w);
+    if (lo >= hi) {
+        identity(&f, to);
+    } else if (hi - lo <= TL_LEAF) {
+        leaf(&f, lo, hi - lo, to);
+    } else if (w == 1) {
+        fold_leaves(&f, lo, hi, (waiting){(char *)left, sizeof(left[0])}, to);
+    } else {
+        fold_wide(&f, lo, hi, to);
     }
 }
 
@@ -342,22 +379,28 @@ static void first_elements(const folding *f, int64_t lo, void *to)
     }
 }
 
+/* Room of the moments of w results: left sides, and two rows. */
+typedef struct moments_room {
+    waiting mean, m2;
+    char *first, *sum;
+} moments_room;
+
 /* Mean and M2 of a leaf in two passes.  Deviations from the first element are
  * summed, so that equal elements have exactly their mean and M2 = 0. */
-static void leaf_moments(folding *f, int64_t lo, int64_t n, tl_moments *to)
+static void leaf_moments(folding *f, int64_t lo, int64_t n,
+                         const moments_room *room, tl_moments *to)
 {
-    char first[TL_FOLD_BYTES], sum[TL_FOLD_BYTES];
     tl_dtype acc = f->p->acc;
 
-    first_elements(f, lo, first);
-    f->params = first;
+    first_elements(f, lo, room->first);
+    f->params = room->first;
     f->map = tl_fold_map_get(acc, TL_FOLD_MINUS);
-    leaf(f, lo, n, sum);
-    memcpy(to->mean, first, (size_t)(f->w * f->p->width));
+    leaf(f, lo, n, room->sum);
+    memcpy(to->mean, room->first, (size_t)(f->w * f->p->width));
     if (acc == TL_f32) {
-        add_share_f32(n, sum, to->mean, f->w);
+        add_share_f32(n, room->sum, to->mean, f->w);
     } else {
-        add_share_f64(n, sum, to->mean, f->w);
+        add_share_f64(n, room->sum, to->mean, f->w);
     }
     f->params = to->mean;
     f->map = tl_fold_map_get(acc, TL_FOLD_MINUS_SQUARE);
@@ -365,30 +408,59 @@ static void leaf_moments(folding *f, int64_t lo, int64_t n, tl_moments *to)
     to->count = n;
 }
 
-void tl_reduce_moments(const tl_reduce_plan *p, int64_t offset, int64_t w,
-                       int64_t lo, int64_t hi, tl_moments *to)
+static void moments_of_leaves(folding *f, int64_t lo, int64_t hi,
+                              const moments_room *room, tl_moments *to)
 {
-    char mean[LEVELS][TL_FOLD_BYTES], m2[LEVELS][TL_FOLD_BYTES];
     tl_moments left[LEVELS];
-    folding f = {.p = p, .offset = offset, .w = w};
-    size_t bytes = (size_t)(w * p->width);
-    int depth = 0;
+    size_t bytes = (size_t)(f->w * f->p->width), depth = 0;
 
-    f.fold = tl_fold_get(p->acc, TL_FOLD_SUM);
-    to->count = 0;
     for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
-        leaf_moments(&f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
+        leaf_moments(f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, room, to);
         for (int64_t k = i; (k & 1) != 0; k >>= 1) {
-            tl_moments_merge(p->acc, &left[--depth], to, w);
+            tl_moments_merge(f->p->acc, &left[--depth], to, f->w);
         }
         if (lo + TL_LEAF < hi) {
-            memcpy(mean[depth], to->mean, bytes);
-            memcpy(m2[depth], to->m2, bytes);
-            left[depth] = (tl_moments){to->count, mean[depth], m2[depth]};
-            depth++;
+            char *mean = room->mean.rows + depth * room->mean.step;
+            char *m2 = room->m2.rows + depth * room->m2.step;
+
+            memcpy(mean, to->mean, bytes);
+            memcpy(m2, to->m2, bytes);
+            left[depth++] = (tl_moments){to->count, mean, m2};
         }
     }
     while (depth > 0) {
-        tl_moments_merge(p->acc, &left[--depth], to, w);
+        tl_moments_merge(f->p->acc, &left[--depth], to, f->w);
+    }
+}
+
+static __attribute__((noinline)) void moments_wide(folding *f, int64_t lo,
+                                                   int64_t hi, tl_moments *to)
+{
+    char mean[LEVELS][TL_FOLD_BYTES], m2[LEVELS][TL_FOLD_BYTES];
+    char first[TL_FOLD_BYTES], sum[TL_FOLD_BYTES];
+    moments_room room = {{mean[0], sizeof(mean[0])},
+                         {m2[0], sizeof(m2[0])},
+                         first,
+                         sum};
+
+    moments_of_leaves(f, lo, hi, &room, to);
+}
+
+void tl_reduce_moments(const tl_reduce_plan *p, int64_t offset, int64_t w,
+                       int64_t lo, int64_t hi, tl_moments *to)
+{
+    double mean[LEVELS], m2[LEVELS], pair[2]; /* of one result */
+    moments_room room = {{(char *)mean, sizeof(mean[0])},
+                         {(char *)m2, sizeof(m2[0])},
+                         (char *)&pair[0],
+                         (char *)&pair[1]};
+    folding f = {.p = p, .offset = offset, .w = w};
+
+    f.fold = tl_fold_get(p->acc, TL_FOLD_SUM);
+    to->count = 0;
+    if (w == 1) {
+        moments_of_leaves(&f, lo, hi, &room, to);
+    } else {
+        moments_wide(&f, lo, hi, to);
     }
 }
