@@ -61,25 +61,30 @@ static tl_dtype tile_dtype(const tl_tensor *to)
     return tl_dtype_is_float(to->dtype) ? TL_f64 : TL_i64;
 }
 
-static void fill_int(const void *arg, int64_t pos, int64_t n, void *tile)
+/* The bytes of one value. */
+typedef struct pattern {
+    char byte[8];
+    size_t width;
+    bool even; /* all the same */
+} pattern;
+
+/* One value again and again. */
+static void fill_pattern(const void *arg, int64_t pos, int64_t n, void *tile)
 {
-    const tl_attrs *at = arg;
-    int64_t *v = tile;
+    const pattern *p = arg;
+    size_t size = (size_t)n * p->width, done = p->width;
 
     (void)pos;
-    for (int64_t i = 0; i < n; i++) {
-        v[i] = at->i[0];
+    if (p->even) {
+        memset(tile, p->byte[0], size);
+        return;
     }
-}
+    memcpy(tile, p->byte, p->width);
+    while (done < size) { /* what is there, once more */
+        size_t more = done < size - done ? done : size - done;
 
-static void fill_float(const void *arg, int64_t pos, int64_t n, void *tile)
-{
-    const tl_attrs *at = arg;
-    double *v = tile;
-
-    (void)pos;
-    for (int64_t i = 0; i < n; i++) {
-        v[i] = at->f[0];
+        memcpy((char *)tile + done, tile, more);
+        done += more;
     }
 }
 
@@ -87,14 +92,19 @@ tl_status tl_cpu_full(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                       int nin, tl_tensor *const *out, int nout,
                       const tl_attrs *at)
 {
-    tl_dtype dtype = tile_dtype(out[0]);
+    tl_dtype dtype = out[0]->dtype, from = tile_dtype(out[0]);
+    const void *value = from == TL_i64 ? (const void *)&at->i[0] : &at->f[0];
+    pattern p = {.width = tl_dtype_size(dtype), .even = true};
 
     (void)op;
     (void)in;
     (void)nin;
     (void)nout;
-    tl_cpu_fill(k, out[0], dtype, dtype == TL_i64 ? fill_int : fill_float, at,
-                0.5);
+    tl_stage(from, dtype)(1, value, 1, p.byte);
+    for (size_t i = 1; i < p.width; i++) {
+        p.even = p.even && p.byte[i] == p.byte[0];
+    }
+    tl_cpu_fill(k, out[0], dtype, fill_pattern, &p, 0.01 * (double)p.width);
     return TL_OK;
 }
 

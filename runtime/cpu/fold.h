@@ -15,6 +15,7 @@
 enum {
     TL_LEAF = 256, /* elements */
     TL_LANES = 16,
+    TL_QUAD = 4 * TL_LEAF, /* a complete subtree of four leaves */
     TL_FOLD_BYTES = 4096 /* of a row of neighbouring results */
 };
 
@@ -42,6 +43,8 @@ typedef enum tl_fold_map {
 typedef struct tl_fold {
     /* *to = fold of x[0 .. n), n <= TL_LEAF */
     void (*leaf)(const void *x, int64_t n, void *to);
+    /* *to = fold of x[0 .. TL_QUAD): four leaves, joined as the tree does */
+    void (*quad)(const void *x, void *to);
     /* lanes[TL_LANES][w]: all the identity */
     void (*clear)(void *lanes, int64_t w);
     /* lane[c] and x[c], for c < w */

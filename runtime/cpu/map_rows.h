@@ -17,17 +17,20 @@
 #define zmul(u, v) M(zmul)(u, v)
 #define inf ((ROW_TYPE)INFINITY)
 
+/* Pointers are read before the loop: bytes that are written might be them. */
+#define FROM(at) const ROW_TYPE *const from##at = in[at];
 #define OPERAND(name, at)                                                    \
-    const ROW_TYPE name = ((const ROW_TYPE *)in[at])[i];                     \
+    const ROW_TYPE name = from##at[i];                                       \
                                                                              \
     (void)name;
 
-#define LOOP(name, to_type, operands, formula)                               \
+#define LOOP(name, to_type, from, operands, formula)                         \
     static void name(int64_t n, const void *const *in, void *to,             \
                      const double *p)                                        \
     {                                                                        \
         const ROW_TYPE p0 = ROW_P(p[0]), p1 = ROW_P(p[1]);                   \
         to_type *res = to;                                                   \
+        from                                                                 \
                                                                              \
         (void)p0;                                                            \
         (void)p1;                                                            \
@@ -37,31 +40,35 @@
         }                                                                    \
     }
 
+#define FROM1 FROM(0)
+#define FROM2 FROM(0) FROM(1)
+#define FROM3 FROM(0) FROM(1) FROM(2)
+#define FROM_YG FROM(3) FROM(4)
 #define IN1 OPERAND(x, 0)
 #define IN2 OPERAND(a, 0) OPERAND(b, 1)
 #define IN3 OPERAND(a, 0) OPERAND(b, 1) OPERAND(c, 2)
 #define YG OPERAND(y, 3) OPERAND(g, 4)
-#define VALUE(row, operands, formula)                                        \
-    LOOP(FN(value, row), ROW_TYPE, operands, formula)
-#define COMPARE(row, operands, formula)                                      \
-    LOOP(FN(value, row), uint8_t, operands, formula)
+#define VALUE(row, n, formula)                                               \
+    LOOP(FN(value, row), ROW_TYPE, FROM##n, IN##n, formula)
+#define COMPARE(row, n, formula)                                             \
+    LOOP(FN(value, row), uint8_t, FROM##n, IN##n, formula)
 #ifdef ROW_GRADIENTS
-#define GRAD(which, row, operands, formula)                                  \
-    LOOP(FN(which, row), ROW_TYPE, operands YG, formula)
+#define GRAD(which, row, n, formula)                                         \
+    LOOP(FN(which, row), ROW_TYPE, FROM##n FROM_YG, IN##n YG, formula)
 #else
-#define GRAD(which, row, operands, formula)
+#define GRAD(which, row, n, formula)
 #endif
 
 #define MAP1(row, value, gx, amp, types, ...)                                \
-    ROW_##types(VALUE(row, IN1, value) GRAD(grad0, row, IN1, gx))
+    ROW_##types(VALUE(row, 1, value) GRAD(grad0, row, 1, gx))
 #define MAP2(row, value, ga, gb, amp, types, ...)                            \
-    ROW_##types(VALUE(row, IN2, value) GRAD(grad0, row, IN2, ga)             \
-                    GRAD(grad1, row, IN2, gb))
+    ROW_##types(VALUE(row, 2, value) GRAD(grad0, row, 2, ga)             \
+                    GRAD(grad1, row, 2, gb))
 #define MAP3(row, value, ga, gb, gc, amp, types, ...)                        \
-    ROW_##types(VALUE(row, IN3, value) GRAD(grad0, row, IN3, ga)             \
-                    GRAD(grad1, row, IN3, gb) GRAD(grad2, row, IN3, gc))
-#define CMP1(row, value, types, ...) ROW_##types(COMPARE(row, IN1, value))
-#define CMP2(row, value, types, ...) ROW_##types(COMPARE(row, IN2, value))
+    ROW_##types(VALUE(row, 3, value) GRAD(grad0, row, 3, ga)             \
+                    GRAD(grad1, row, 3, gb) GRAD(grad2, row, 3, gc))
+#define CMP1(row, value, types, ...) ROW_##types(COMPARE(row, 1, value))
+#define CMP2(row, value, types, ...) ROW_##types(COMPARE(row, 2, value))
 #include "runtime/op/ops.def"
 
 #ifdef ROW_GRADIENTS
@@ -99,8 +106,13 @@ const tl_map_loops TABLE(ROW_NAME) = {
 #undef K
 #undef zmul
 #undef inf
+#undef FROM
 #undef OPERAND
 #undef LOOP
+#undef FROM1
+#undef FROM2
+#undef FROM3
+#undef FROM_YG
 #undef IN1
 #undef IN2
 #undef IN3

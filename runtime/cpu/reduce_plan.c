@@ -55,8 +55,8 @@ static void set_groups(tl_reduce_plan *p)
     int64_t inner = p->stay.size[p->stay.rank - 1];
     int64_t stay = magnitude(p->stay.stride[p->stay.rank - 1]);
     int64_t step = magnitude(p->reduced.stride[p->reduced.rank - 1]);
-    bool over = inner >= MIN_GROUP &&
-                (stay < step || p->reduced.count <= SHORT);
+    bool over =
+        inner >= MIN_GROUP && (stay < step || p->reduced.count <= SHORT);
 
     if (p->feed != NULL) {
         /* what is computed comes in runs: of neighbouring results, or of
@@ -222,8 +222,21 @@ static void leaf_along(const folding *f, int64_t lo, int64_t n, void *to)
     f->fold->leaf(x, n, to);
 }
 
+static void quad_along(const folding *f, int64_t lo, void *to)
+{
+    double tile[TL_QUAD];
+    const void *x = tl_reduce_along(f->p, f->offset, lo, TL_QUAD, tile);
+
+    if (f->map != NULL) {
+        f->map(TL_QUAD, x, f->params, 0, tile);
+        x = tile;
+    }
+    f->fold->quad(x, to);
+}
+
 /* Leaf of w results, over their rows. */
-static __attribute__((noinline)) void leaf_over(const folding *f, int64_t lo, int64_t n, void *to)
+static __attribute__((noinline)) void leaf_over(const folding *f, int64_t lo,
+                                                int64_t n, void *to)
 {
     char lanes[TL_LANES][TL_FOLD_BYTES] __attribute__((aligned(64)));
     char tile[TL_FOLD_BYTES] __attribute__((aligned(64)));
@@ -262,17 +275,24 @@ typedef struct waiting {
 static void fold_leaves(const folding *f, int64_t lo, int64_t hi,
                         waiting left, void *to)
 {
-    int64_t w = f->w;
+    int64_t w = f->w, quads = w == 1 ? (hi - lo) / TL_QUAD * 4 : 0, n;
     size_t bytes = (size_t)(w * f->p->width);
     size_t depth = 0;
 
-    for (int64_t i = 0; lo < hi; i++, lo += TL_LEAF) {
-        leaf(f, lo, hi - lo < TL_LEAF ? hi - lo : TL_LEAF, to);
+    for (int64_t i = 0; lo < hi; i += n / TL_LEAF, lo += n) {
         /* complete subtrees of one size join */
-        for (int64_t k = i; (k & 1) != 0; k >>= 1) {
+        int64_t k = i < quads ? i / 4 : i;
+
+        n = i < quads ? TL_QUAD : hi - lo < TL_LEAF ? hi - lo : TL_LEAF;
+        if (i < quads) {
+            quad_along(f, lo, to);
+        } else {
+            leaf(f, lo, n, to);
+        }
+        for (; (k & 1) != 0; k >>= 1) {
             f->fold->merge(left.rows + --depth * left.step, to, w);
         }
-        if (lo + TL_LEAF < hi) {
+        if (lo + n < hi) {
             memcpy(left.rows + depth++ * left.step, to, bytes);
         }
     }
@@ -438,10 +458,8 @@ static __attribute__((noinline)) void moments_wide(folding *f, int64_t lo,
 {
     char mean[LEVELS][TL_FOLD_BYTES], m2[LEVELS][TL_FOLD_BYTES];
     char first[TL_FOLD_BYTES], sum[TL_FOLD_BYTES];
-    moments_room room = {{mean[0], sizeof(mean[0])},
-                         {m2[0], sizeof(m2[0])},
-                         first,
-                         sum};
+    moments_room room = {
+        {mean[0], sizeof(mean[0])}, {m2[0], sizeof(m2[0])}, first, sum};
 
     moments_of_leaves(f, lo, hi, &room, to);
 }

@@ -118,23 +118,3 @@ uint16_t tl_f32_to_f16(float f)
     magnitude += 0xfff + (magnitude >> 13 & 1); /* half to even */
     return (uint16_t)(sign | ((magnitude - ((127 - 15) << 23)) >> 13));
 }
-
-float tl_bf16_to_f32(uint16_t h)
-{
-    uint32_t u = (uint32_t)h << 16;
-
-    if ((u & 0x7fffffff) > 0x7f800000) {
-        u |= 0x400000; /* quiet */
-    }
-    return float_of(u);
-}
-
-uint16_t tl_f32_to_bf16(float f)
-{
-    uint32_t u = bits_of(f);
-
-    if ((u & 0x7fffffff) > 0x7f800000) {
-        return (uint16_t)(u >> 16 | 0x40);
-    }
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum tl_dtype {
 #define DTYPE(name, mem, arith, bytes, kind, st_name) TL_##name,
@@ -48,7 +49,26 @@ tl_dtype tl_dtype_join_weak(tl_dtype tensor, tl_kind host);
 /* Conversions of one value; round to nearest even, NaN stays NaN. */
 float tl_f16_to_f32(uint16_t h);
 uint16_t tl_f32_to_f16(float f);
-float tl_bf16_to_f32(uint16_t h);
-uint16_t tl_f32_to_bf16(float f);
+
+/* Inline, so that loops over them become vector code. */
+static inline float tl_bf16_to_f32(uint16_t h)
+{
+    uint32_t u = (uint32_t)h << 16;
+    float f;
+
+    u |= (u & 0x7fffffff) > 0x7f800000 ? 0x400000 : 0; /* quiet */
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static inline uint16_t tl_f32_to_bf16(float f)
+{
+    uint32_t u, rounded;
+
+    memcpy(&u, &f, sizeof u);
+    rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40
+                                                    : rounded);
+}
 
 #endif
