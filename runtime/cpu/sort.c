@@ -311,7 +311,7 @@ tl_status tl_cpu_unique(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     (void)op;
     (void)nin;
     (void)nout;
-    if (at->flag) {
+    if (at != NULL && at->flag) {
         t.n = x->size[0];
         t.m = 1;
         for (int i = 1; i < x->rank; i++) {

@@ -79,7 +79,7 @@ tl_status tl_infer_unique(tl_infer *cx, tl_op op, const tl_ttype *in, int nin,
     (void)nin;
     TL_TRY(tl_infer_by_data(cx, "unique", &res.shape.dim[0]));
     many = (tl_ttype){TL_i64, res.shape};
-    if (at->flag) {
+    if (at != NULL && at->flag) {
         TL_TRY(check_axis(cx, op, in, 0));
         res.shape.rank = in->shape.rank;
         where.shape.rank = 1;
