@@ -661,12 +661,11 @@ out:
 
 tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in, uint32_t nin,
                            const tl_gval *v, uint32_t nout,
-                           tl_gcustom_fn *fn, void *data,
-                           void (*free_data)(void *), tl_gval *out)
+                           const tl_gcustom_ops *ops, void *data,
+                           tl_gval *out)
 {
     tl_gcustom c = {.node = (uint32_t)b->g->nodes.len, .nin = nin,
-                    .nout = nout, .fn = fn, .data = data,
-                    .free_data = free_data};
+                    .nout = nout, .ops = ops, .data = data};
     tl_gval *kept = tl_arena_array(&b->arena, nin + 1, sizeof(*kept));
     uint64_t seen = 0;
     tl_status st = TL_OK;
@@ -691,8 +690,8 @@ tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in, uint32_t nin,
     if (st == TL_OK) {
         st = TL_VEC_PUSH(&b->customs, c, b->diag);
     }
-    if (st != TL_OK && free_data) {
-        free_data(data);
+    if (st != TL_OK && ops->free_data) {
+        ops->free_data(data);
     }
     return st;
 }
@@ -750,8 +749,8 @@ tl_status tl_gbuild_init(tl_gbuild *b, tl_diag *diag)
 void tl_gbuild_fini(tl_gbuild *b)
 {
     for (size_t i = 0; i < b->customs.len; i++) {
-        if (b->customs.items[i].free_data) {
-            b->customs.items[i].free_data(b->customs.items[i].data);
+        if (b->customs.items[i].ops->free_data) {
+            b->customs.items[i].ops->free_data(b->customs.items[i].data);
         }
     }
     tl_graph_free(b->g);

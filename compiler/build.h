@@ -22,13 +22,24 @@ typedef struct tl_gbuild tl_gbuild;
 typedef tl_status tl_gcustom_fn(void *data, tl_gbuild *b, const tl_gval *g,
                                 uint32_t nout, tl_gval *dx, uint32_t nin);
 
+/* The data for a copy of the entry, in which map(ctx, v) stands for v. */
+typedef tl_gval tl_gmap_fn(const void *ctx, tl_gval v);
+typedef tl_status tl_gcustom_copy_fn(void *data, tl_gmap_fn *map,
+                                     const void *ctx, void **out);
+
+/* What a custom entry does. */
+typedef struct tl_gcustom_ops {
+    tl_gcustom_fn *gradient;
+    tl_gcustom_copy_fn *copy;
+    void (*free_data)(void *data);
+} tl_gcustom_ops;
+
 typedef struct tl_gcustom {
     uint32_t node; /* the ALIAS nodes node .. node + nout - 1 are its results */
     uint32_t nin, nout;
     const tl_gval *in; /* of the arena */
-    tl_gcustom_fn *fn;
+    const tl_gcustom_ops *ops;
     void *data;
-    void (*free_data)(void *data);
 } tl_gcustom;
 
 /* What the builder knows of a value beyond its type in the graph. */
@@ -224,8 +235,8 @@ TL_MUST_USE tl_status tl_gbuild_effect(tl_gbuild *b, tl_gval condition,
  * `data`. */
 TL_MUST_USE tl_status tl_gbuild_custom(tl_gbuild *b, const tl_gval *in,
                                        uint32_t nin, const tl_gval *v,
-                                       uint32_t nout, tl_gcustom_fn *fn,
-                                       void *data, void (*free_data)(void *),
+                                       uint32_t nout,
+                                       const tl_gcustom_ops *ops, void *data,
                                        tl_gval *out);
 
 /* ---- grad blocks (differentiate.c) -------------------------------------- */

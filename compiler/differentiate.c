@@ -320,7 +320,7 @@ static tl_status custom(pass *p, const tl_gcustom *c)
         return tl_fail_memory(b->diag, "gradients", c->nin * sizeof(*dx));
     }
     b->span = b->g->nodes.items[c->node].span;
-    st = c->fn(c->data, b, g, c->nout, dx, c->nin);
+    st = c->ops->gradient(c->data, b, g, c->nout, dx, c->nin);
     for (uint32_t i = c->nin; i-- > 0 && st == TL_OK;) {
         if (dx[i] != 0) {
             st = check_type(p, i, dx[i], c->in[i]);

@@ -354,6 +354,54 @@ static bool is_seen(const copying *c, const tl_gnode *n)
     return false;
 }
 
+/* The custom entry whose results begin with node `node`, or NULL. */
+static const tl_gcustom *custom_at(const tl_gbuild *b, uint32_t node)
+{
+    for (size_t i = b->customs.len; i-- > 0;) {
+        if (b->customs.items[i].node == node) {
+            return &b->customs.items[i];
+        }
+    }
+    return NULL;
+}
+
+static tl_gval map_of(const void *ctx, tl_gval v)
+{
+    return mapped(ctx, v);
+}
+
+/* A function with its own gradient keeps it in the copy: its results are
+ * aliases, of which the first makes all. */
+static tl_status copy_custom(copying *c, const tl_gcustom *entry)
+{
+    tl_gbuild *b = c->b;
+    tl_gcustom e = *entry; /* the array may move */
+    tl_gval first = b->g->nodes.items[e.node].out;
+    tl_gval in[TL_MAX_INPUTS], v[TL_MAX_OUTPUTS], out[TL_MAX_OUTPUTS];
+    void *data;
+
+    if (e.nin > TL_MAX_INPUTS || e.nout > TL_MAX_OUTPUTS) {
+        return tl_fail(b->diag, TL_E0602,
+                       "a function with its own gradient and %u arguments, "
+                       "in a branch or loop under grad", e.nin);
+    }
+    for (uint32_t i = 0; i < e.nin; i++) {
+        in[i] = mapped(c, e.in[i]);
+    }
+    for (uint32_t k = 0; k < e.nout; k++) {
+        const tl_gnode *alias = &b->g->nodes.items[e.node + k];
+
+        v[k] = mapped(c, tl_goperand(b->g, alias, 0));
+    }
+    TL_TRY(e.ops->copy(e.data, map_of, c, &data));
+    TL_TRY(tl_gbuild_custom(b, in, e.nin, v, e.nout, e.ops, data, out));
+    for (uint32_t k = 0; k < e.nout; k++) {
+        b->values.items[out[k]].lowered = b->values.items[first + k].lowered;
+        c->map[first + k] = out[k];
+    }
+    return TL_OK;
+}
+
 static tl_status copy_node(copying *c, uint32_t node)
 {
     tl_gbuild *b = c->b;
@@ -413,9 +461,20 @@ static tl_status copy_region(copying *c, uint32_t region)
     uint32_t last = (uint32_t)c->b->g->nodes.len;
 
     for (uint32_t i = 1; i < last; i++) {
-        if (c->b->g->nodes.items[i].owner == region) {
-            TL_TRY(copy_node(c, i));
+        if (c->b->g->nodes.items[i].owner != region) {
+            continue;
         }
+        const tl_gcustom *e = c->b->g->nodes.items[i].kind == TL_G_ALIAS
+                                  ? custom_at(c->b, i)
+                                  : NULL;
+
+        if (e == NULL) {
+            TL_TRY(copy_node(c, i));
+            continue;
+        }
+        c->b->span = c->b->g->nodes.items[i].span;
+        i += e->nout - 1;
+        TL_TRY(copy_custom(c, e));
     }
     return TL_OK;
 }

@@ -281,6 +281,83 @@ static tl_status rule_gradient_graph(void *data, tl_gbuild *b,
     return st;
 }
 
+/* What the clause reads, in a copy of the code; `v` is counted. */
+static tl_status map_saved(tl_eval *ev, tl_value v, tl_gmap_fn *map,
+                           const void *ctx, tl_value *out)
+{
+    tl_gval at;
+
+    if (v.tag == TL_V_TUPLE || v.tag == TL_V_LIST) {
+        tl_value *items = tl_calloc(v.seq->len + 1, sizeof(*items));
+        size_t n = 0;
+        tl_status st = items != NULL
+                           ? TL_OK
+                           : tl_fail_memory(ev->diag, "a backward rule",
+                                            v.seq->len * sizeof(*items));
+
+        while (st == TL_OK && n < v.seq->len) {
+            st = map_saved(ev, v.seq->items[n], map, ctx, &items[n]);
+            n += st == TL_OK;
+        }
+        if (st == TL_OK) {
+            st = tl_seq_new_take(out, v.tag, items, n, ev->diag);
+        } else if (items != NULL) {
+            tl_unref_all(items, n);
+        }
+        tl_free(items);
+        return st;
+    }
+    if (v.tag != TL_V_NODE) {
+        *out = tl_ref(v);
+        return TL_OK;
+    }
+    TL_TRY(tl_trace_value(ev, v, &at));
+    return tl_trace_node(ev, map(ctx, at), out);
+}
+
+static tl_status rule_copy(void *data, tl_gmap_fn *map, const void *ctx,
+                           void **out)
+{
+    const rule *from = data;
+    rule *r = tl_calloc(1, sizeof(*r));
+    uint32_t n = from->fn->nsaved;
+
+    if (r == NULL) {
+        return tl_fail_memory(from->ev->diag, "a backward rule", sizeof(*r));
+    }
+    *r = *from;
+    r->refs = 1;
+    if (r->closure != NULL) {
+        r->closure->obj.refs++;
+    }
+    if (r->self != NULL) {
+        r->self->obj.refs++;
+    }
+    r->saved = NULL;
+    if (n > 0) {
+        r->saved = tl_calloc(n, sizeof(*r->saved));
+        if (r->saved == NULL) {
+            rule_unref(r);
+            return tl_fail_memory(from->ev->diag, "a backward rule",
+                                  n * sizeof(*r->saved));
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        tl_status st = map_saved(r->ev, from->saved[i], map, ctx,
+                                 &r->saved[i]);
+
+        if (st != TL_OK) {
+            rule_unref(r);
+            return st;
+        }
+    }
+    *out = r;
+    return TL_OK;
+}
+
+static const tl_gcustom_ops graph_ops = {rule_gradient_graph, rule_copy,
+                                         rule_unref};
+
 /* ---- the call ---------------------------------------------------------- */
 
 /* The float tensors among the parameters, before the body rebinds any. */
@@ -424,8 +501,7 @@ static tl_status record_graph(tl_eval *ev, rule *r, const tl_value *ins,
     }
     r->refs++;
     TL_TRY(tl_gbuild_custom(&tl_trace_of(ev)->b, in, (uint32_t)r->nin, v,
-                            (uint32_t)r->nout, rule_gradient_graph, r,
-                            rule_unref, out));
+                            (uint32_t)r->nout, &graph_ops, r, out));
     for (int i = 0; i < r->nout; i++) {
         tl_drop(floats[i]);
         TL_TRY(tl_trace_node(ev, out[i], floats[i]));

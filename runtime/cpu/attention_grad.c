@@ -115,6 +115,14 @@ static void backward_queries(tl_attn_worker *w, tl_attn_place p, int64_t key,
     }
 }
 
+/* n elements are 0; none may be at NULL. */
+static void clear(const tl_attn *a, char *to, int64_t n)
+{
+    if (n > 0) {
+        memset(to, 0, (size_t)(n * a->width));
+    }
+}
+
 /* A range of keys of one key head; are its results finite? */
 static bool backward_range(tl_attn_worker *w, int64_t range, int64_t key)
 {
@@ -129,9 +137,9 @@ static bool backward_range(tl_attn_worker *w, int64_t range, int64_t key)
     char *dv = tl_attn_at(a, a->out[2], (key * a->S + from) * a->D);
 
     dq = tl_attn_at(a, dq, head * a->T * a->E);
-    memset(dq, 0, (size_t)(queries * a->E * a->width));
-    memset(dk, 0, (size_t)((end - from) * a->E * a->width));
-    memset(dv, 0, (size_t)((end - from) * a->D * a->width));
+    clear(a, dq, queries * a->E);
+    clear(a, dk, (end - from) * a->E);
+    clear(a, dv, (end - from) * a->D);
     for (int64_t s = from; s < end; s += COLS) {
         for (int64_t h = 0; h < a->heads; h++) {
             tl_attn_place p = tl_attn_place_of(a, head + h);

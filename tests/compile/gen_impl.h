@@ -151,6 +151,8 @@ extern const op_row gen_elementwise[], gen_reduce[], gen_shape[],
 /* Operations with a kernel for their gradient, which two tapes do not run. */
 extern const op_row gen_regions[];
 op_fn gen_sdpa, gen_embedding;
+/* cholesky, solve and qr of what is positive definite by construction. */
+op_fn gen_linalg;
 
 /* The definition of the module, if the program is to have one. */
 void gen_net(gen *g);

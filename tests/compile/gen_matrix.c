@@ -352,8 +352,7 @@ static bool op_like(gen *g)
     return true;
 }
 
-/* cholesky, solve and qr of what is positive definite by construction. */
-static bool op_linalg(gen *g)
+bool gen_linalg(gen *g)
 {
     val a = operand(g, W_FLOAT, 2, 2);
     const char *n = dim_text(g, a.d[0]);
@@ -385,6 +384,6 @@ static bool op_linalg(gen *g)
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
     {gen_sdpa, 8}, {op_conv, 12},
-    {op_linalg, 5},
+    {gen_linalg, 5},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };

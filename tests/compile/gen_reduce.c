@@ -442,5 +442,6 @@ const op_row gen_reduce[] = {
 const op_row gen_regions[] = {
     {op_softmax, 16},      {op_layer_norm, 2}, {op_rms_norm, 8},
     {op_channel_norm, 14}, {op_pool, 20},      {op_cross_entropy, 5},
-    {gen_sdpa, 12},        {gen_embedding, 9}, {0},
+    {gen_sdpa, 12},        {gen_embedding, 9}, {op_scan, 16},
+    {gen_linalg, 12},      {0},
 };
