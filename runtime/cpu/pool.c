@@ -8,7 +8,8 @@
 typedef struct pool_job {
     tl_pool p;
     const tl_pool_loops *loops;
-    int64_t width; /* bytes of a number */
+    tl_dtype dtype; /* of x and y, where they are integers */
+    int64_t width;  /* bytes of a number */
     int64_t planes, per_task;
     const char *x; /* or g */
     char *y;       /* or dx */
@@ -122,6 +123,86 @@ static void max_task(void *arg, int64_t task, int worker)
                                job->place + i * out, scratch));
 }
 
+/* The least number of an integer dtype: what windows of padding alone get. */
+static int64_t least_int(tl_dtype dtype)
+{
+    bool unsign = dtype == TL_bool || dtype == TL_u8;
+
+    return unsign ? 0 : INT64_MIN >> (64 - 8 * tl_dtype_size(dtype));
+}
+
+static void store_int(void *data, tl_dtype dtype, int64_t at, int64_t v)
+{
+    switch (tl_dtype_size(dtype)) {
+    case 1:
+        ((uint8_t *)data)[at] = (uint8_t)v;
+        break;
+    case 2:
+        ((int16_t *)data)[at] = (int16_t)v;
+        break;
+    case 4:
+        ((int32_t *)data)[at] = (int32_t)v;
+        break;
+    default:
+        ((int64_t *)data)[at] = v;
+    }
+}
+
+/* Window (d, h, w) of the plane at x: the first of equals. */
+static int64_t max_int_window(const pool_job *job, const char *x,
+                              const tl_pool_span *d, const tl_pool_span *h,
+                              const tl_pool_span *w, int64_t *place)
+{
+    const tl_pool *p = &job->p;
+    int64_t best = least_int(job->dtype);
+
+    *place = -1;
+    for (int64_t i = d->lo; i < d->hi; i++) {
+        for (int64_t j = h->lo; j < h->hi; j++) {
+            int64_t row = ((d->first + i * p->dilation[0]) * p->in[1] +
+                           h->first + j * p->dilation[1]) *
+                              p->in[2] +
+                          w->first;
+
+            for (int64_t k = w->lo; k < w->hi; k++) {
+                int64_t at = row + k * p->dilation[2];
+                int64_t v = tl_cpu_load_int(x, job->dtype, at);
+
+                if (*place < 0 || v > best) {
+                    best = v;
+                    *place = at;
+                }
+            }
+        }
+    }
+    return best;
+}
+
+static void max_int(const pool_job *job, const char *x, char *y,
+                    int64_t *place)
+{
+    const tl_pool *p = &job->p;
+    int64_t rows = p->out[1], width = p->out[2];
+
+    for (int64_t i = 0; i < tl_pool_volume(p->out); i++) {
+        const tl_pool_span *d = &p->span[0][i / width / rows];
+        const tl_pool_span *h = &p->span[1][i / width % rows];
+        const tl_pool_span *w = &p->span[2][i % width];
+
+        store_int(y, job->dtype, i,
+                  max_int_window(job, x, d, h, w, &place[i]));
+    }
+}
+
+static void max_int_task(void *arg, int64_t task, int worker)
+{
+    const pool_job *job = arg;
+
+    EACH_PLANE(job, task,
+               max_int(job, job->x + i * in * job->width,
+                       job->y + i * out * job->width, job->place + i * out));
+}
+
 static void avg_task(void *arg, int64_t task, int worker)
 {
     const pool_job *job = arg;
@@ -156,8 +237,9 @@ static tl_status pool(tl_kernel_ctx *k, const tl_tensor *x,
                       tl_tensor *const *in, tl_tensor *const *out,
                       const tl_attrs *at, tl_task_fn *task)
 {
-    bool wide = out[0]->dtype == TL_f64;
-    pool_job job = {.loops = loops_for(wide), .width = wide ? 8 : 4};
+    tl_dtype dtype = out[0]->dtype;
+    bool wide = dtype == TL_f64;
+    pool_job job = {.loops = loops_for(wide), .dtype = dtype};
     const void *from, *places;
     void *to;
     tl_plain own;
@@ -166,6 +248,8 @@ static tl_status pool(tl_kernel_ctx *k, const tl_tensor *x,
     if (out[0]->numel == 0) {
         return TL_OK;
     }
+    job.width = tl_dtype_is_float(dtype) ? (wide ? 8 : 4)
+                                         : (int64_t)tl_dtype_size(dtype);
     set_geometry(&job, x, y, at);
     tl_plain_open(&own, k);
     TL_GOTO(st, set_spans(&job.p, &own));
@@ -191,7 +275,8 @@ tl_status tl_cpu_max_pool(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     (void)op;
     (void)nin;
     (void)nout;
-    return pool(k, in[0], out[0], out[1], in, out, at, max_task);
+    return pool(k, in[0], out[0], out[1], in, out, at,
+                tl_dtype_is_float(in[0]->dtype) ? max_task : max_int_task);
 }
 
 tl_status tl_cpu_avg_pool(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,

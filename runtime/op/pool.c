@@ -4,6 +4,9 @@
  *                  x (i64, row-major; -1 where a window has padding only)
  *   avg_pool(x) -> y
  *
+ * max_pool keeps the dtype of x, as max does; of integers avg_pool gives f32,
+ * as mean does.
+ *
  * Both gradients are linear in g, so every order exists: back from
  * max_pool_grad one gathers, back from avg_pool_grad one averages. */
 #include "runtime/op/pool.h"

@@ -323,8 +323,9 @@ static const char *pool_call(gen *g, val *a, const char *name)
 static bool op_pool(gen *g)
 {
     static const char *const mode[] = {"nearest", "linear", "area"};
-    val a = operand(g, W_FLOAT, 3, RANK);
     int how = rng_below(&g->r, 5), n = rng_range(&g->r, 1, 5);
+    /* largest elements keep their dtype */
+    val a = operand(g, how == 0 || how == 3 ? W_NUM : W_FLOAT, 3, RANK);
 
     if (!all_at_least(g, &a, 3)) {
         give_back(g, &a);

@@ -238,7 +238,10 @@ def _softplus(e, s):
 @entry("nn.functional.hardtanh")
 def _hardtanh(e, s):
     a = bind(s, min_val=-1.0, max_val=1.0, inplace=False)
-    return f"clamp({e.t(s.input)}, {literal(a.min_val)}, {literal(a.max_val)})"
+    lo, hi = a.min_val, a.max_val
+    if not s.input.dtype.is_floating_point:  # they become of x's dtype
+        lo, hi = int(lo), int(hi)
+    return f"clamp({e.t(s.input)}, {literal(lo)}, {literal(hi)})"
 
 
 def binary(name, text):

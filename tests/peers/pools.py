@@ -1,4 +1,5 @@
-"""Records PyTorch's pooling and interpolation, for tests/golden/run/peer_pools.tl.
+"""Records PyTorch's pooling and interpolation, for tests/golden/run/peer_pools.tl,
+and its pooling of integers, for tests/golden/run/pool_integers.tl.
 
     python tests/peers/pools.py
 
@@ -47,3 +48,23 @@ for n, shape in enumerate(SHAPES):
 record((3, 7, 10), "max_pool(x, [3, 2], [2, 3], [1, 0], [1, 2])", lambda x: F.max_pool2d(x, [3, 2], [2, 3], [1, 0], [1, 2]))
 record((7, 10), "avg_pool(x, [3], divisor_override=5)", lambda x: F.avg_pool2d(x[None, :, None], [1, 3], divisor_override=5)[0, :, 0])
 record((2, 3, 9, 8), "adaptive_avg_pool(x, [2, 5])", lambda x: F.adaptive_avg_pool2d(x, [2, 5]))
+
+
+def integers():
+    """Results and places, as tests/golden/run/pool_integers.tl has them."""
+    t = (torch.arange(24) * 7 % 11).reshape(1, 1, 4, 6)
+    for d in [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]:
+        x = (t if d == torch.uint8 else t - 5).to(d)
+        y, at = F.max_pool2d(x, [3, 2], [1, 2], 1, return_indices=True)
+        print(d, y.flatten().tolist(), at.flatten().tolist())
+    v = (torch.arange(48) * 7 % 11 - 5).reshape(1, 2, 2, 3, 4)
+    print(F.max_pool3d(v, 2, 1).flatten().tolist())
+    y, at = F.max_pool2d(v[0], 2, [2, 1], 1, ceil_mode=True, return_indices=True)
+    print(y[0].flatten().tolist(), at[0].flatten().tolist())
+    big = torch.tensor([2**62 + 1, 2**62, -1, -1]).reshape(1, 1, 1, 4)
+    print(F.max_pool2d(big, [1, 2], return_indices=True))
+    # not of integers in PyTorch
+    print(F.adaptive_max_pool2d(t.float(), 2), F.max_pool2d((t > 7).float(), 2), F.avg_pool2d(t.float(), [2, 3]))
+
+
+integers()
