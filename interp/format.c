@@ -316,7 +316,7 @@ static tl_status print_value(printer *p, tl_value v, bool quote)
         return TL_OK;
     }
     if (p->depth >= MAX_DEPTH) {
-        return tl_fail(p->diag, TL_E0110, "value nested deeper than %d",
+        return tl_fail(p->diag, TL_E0224, "value nested deeper than %d",
                        MAX_DEPTH);
     }
     p->depth++;

@@ -334,7 +334,7 @@ static tl_status parse_container(parser *p, bool object, tl_value *out)
     tl_status st;
 
     if (p->depth >= MAX_DEPTH) {
-        return tl_fail(p->diag, TL_E0110, "JSON nested deeper than %d",
+        return tl_fail(p->diag, TL_E0224, "JSON nested deeper than %d",
                        MAX_DEPTH);
     }
     TL_TRY(object ? tl_dict_new(&v, p->diag)

@@ -8,13 +8,13 @@
 
 #include "interp/value.h"
 
-/* Parse the whole text.  E0220 with line and column; E0110. */
+/* Parse the whole text.  E0220 with line and column; E0224. */
 TL_MUST_USE tl_status tl_json_to_value(const char *text, size_t len,
                                        tl_value *out, tl_diag *diag);
 
 /* Append `v`: none, bool, numbers, str, list, tuple, dict with keys of str or
  * int, record, tensor.  With `indent` >= 0 one item a line.  E0220 for what
- * has no JSON form (nan too); E0110. */
+ * has no JSON form (nan too); E0224. */
 TL_MUST_USE tl_status tl_json_from_value(tl_value v, int64_t indent,
                                          tl_buf *out, tl_diag *diag);
 

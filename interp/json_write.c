@@ -75,7 +75,7 @@ static void new_line(writer *w)
 static tl_status enter(writer *w, char open)
 {
     if (w->depth >= MAX_DEPTH) {
-        return tl_fail(w->diag, TL_E0110, "value nested deeper than %d",
+        return tl_fail(w->diag, TL_E0224, "value nested deeper than %d",
                        MAX_DEPTH);
     }
     tl_buf_putc(w->out, open);

@@ -9,7 +9,7 @@
 
 /* ---- what is known ------------------------------------------------------ */
 
-#define MAX_DEPTH 1000 /* deeper values have no text (E0110) */
+#define MAX_DEPTH 1000 /* deeper values have no text (E0224) */
 
 static bool known(tl_value v, int depth);
 

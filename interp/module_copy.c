@@ -208,7 +208,7 @@ static tl_status copy_value(copier *c, tl_value v, tl_value *out)
         return TL_OK;
     }
     if (c->depth >= MAX_DEPTH) {
-        return tl_fail(c->ev->diag, TL_E0110,
+        return tl_fail(c->ev->diag, TL_E0224,
                        "modules are nested deeper than %d", MAX_DEPTH);
     }
     c->depth++;

@@ -273,7 +273,7 @@ static tl_status walk_value(walk *w, tl_value v)
     tl_status st;
 
     if (w->depth >= MAX_DEPTH) {
-        return tl_fail(w->ev->diag, TL_E0110,
+        return tl_fail(w->ev->diag, TL_E0224,
                        "modules are nested deeper than %d", MAX_DEPTH);
     }
     w->depth++;

@@ -251,6 +251,7 @@ static bool reportable(tl_code code)
     case TL_E0220:
     case TL_E0221:
     case TL_E0222:
+    case TL_E0224:
     case TL_E0319:
         return false;
     default:

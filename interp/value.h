@@ -333,7 +333,7 @@ static inline double tl_number_f(tl_value v) /* of a host number */
 
 /* Equality of host values, as Python's ==; containers by value, modules,
  * functions and cells by identity.  Tensors inside containers: by identity of
- * the header.  Depth-limited (E0110). */
+ * the header.  Depth-limited (E0224). */
 TL_MUST_USE tl_status tl_value_equal(tl_value a, tl_value b, bool *out,
                                      tl_diag *diag);
 

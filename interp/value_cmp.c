@@ -13,7 +13,7 @@
 
 static tl_status too_deep(tl_diag *diag)
 {
-    return tl_fail(diag, TL_E0110, "value nested deeper than %d", MAX_DEPTH);
+    return tl_fail(diag, TL_E0224, "value nested deeper than %d", MAX_DEPTH);
 }
 
 /* ---- numbers ----------------------------------------------------------- */

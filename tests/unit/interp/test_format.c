@@ -136,7 +136,7 @@ Test(test_format, deep_value_fails_politely)
         v = seq(TL_V_LIST, 1, &v);
     }
     cr_expect_neq(tl_format_str(v, &text, &diag), TL_OK);
-    cr_expect_eq(diag.last->code, TL_E0110);
+    cr_expect_eq(diag.last->code, TL_E0224);
     tl_unref(v);
 }
 

@@ -111,7 +111,7 @@ Test(test_json, deep_text_fails_politely)
     memset(deep, '[', 3000);
     deep[3000] = '\0';
     cr_expect_neq(tl_json_to_value(deep, 3000, &v, &diag), TL_OK);
-    cr_expect_eq(diag.last->code, TL_E0110);
+    cr_expect_eq(diag.last->code, TL_E0224);
 }
 
 /* Writing what was read gives this text. */

@@ -135,7 +135,7 @@ Test(test_path, deep_nesting_is_refused)
                                "    x = [x]\n"
                                "params(x)\n"),
                   TL_OK);
-    cr_expect_eq(run_code(&r), TL_E0110);
+    cr_expect_eq(run_code(&r), TL_E0224);
 }
 
 Test(test_path, modules_below_are_distinct)

@@ -300,7 +300,7 @@ Test(test_value, comparing_deep_lists_fails_politely)
     bool eq;
 
     cr_expect_neq(tl_value_equal(a, b, &eq, &diag), TL_OK);
-    cr_expect_eq(diag.last->code, TL_E0110);
+    cr_expect_eq(diag.last->code, TL_E0224);
     tl_unref(a);
     tl_unref(b);
 }
