@@ -121,6 +121,66 @@ static int64_t line_start(const sort_job *job, int64_t line)
     return offset;
 }
 
+/* How many of x[0 .. n) in front are not above `least`, in whole sixteens;
+ * NaN is above all. */
+static int64_t not_above(const float *x, int64_t n, float least)
+{
+    int64_t i = 0;
+
+    for (; i + 16 <= n; i += 16) {
+        int above = 0;
+
+        for (int j = 0; j < 16; j++) {
+            above += !(x[i + j] <= least);
+        }
+        if (above > 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+/* Of a line, the `kept` first in order at least.  When a few times as many
+ * have come together they are sorted, and from then on only what comes before
+ * the last of the kept is looked at: an equal one behind it comes later. */
+static item *order_line(const sort_job *job, int64_t start, item *items)
+{
+    int64_t step = job->x->stride[job->axis], count = 0;
+    int64_t most = 4 * job->kept + 64 < job->n ? 4 * job->kept + 64 : job->n;
+    item *spare = items + job->n;
+    const item *last = NULL;
+    const float *x = job->x->dtype == TL_f32 && step == 1 && job->down
+                         ? (const float *)job->data + start
+                         : NULL;
+
+    for (int64_t i = 0, seen = 0; i < job->n; i++) {
+        if (last != NULL && x != NULL && i >= seen) {
+            i += not_above(x + i, job->n - i, x[last->place]);
+            seen = i + 16;
+            if (i == job->n) {
+                break;
+            }
+        }
+        uint64_t key = key_of(job->data, job->x->dtype, start + i * step);
+
+        key = job->down ? ~key : key;
+        if (last != NULL && key >= last->key) {
+            continue;
+        }
+        items[count++] = (item){key, i};
+        if (count == most && most < job->n) {
+            const item *sorted = sort_items(items, spare, count);
+
+            if (sorted != items) {
+                memcpy(items, sorted, (size_t)job->kept * sizeof(*items));
+            }
+            count = job->kept;
+            last = &items[count - 1];
+        }
+    }
+    return sort_items(items, spare, count);
+}
+
 static void sort_line(const sort_job *job, int64_t line, item *items)
 {
     int64_t start = line_start(job, line);
@@ -128,12 +188,7 @@ static void sort_line(const sort_job *job, int64_t line, item *items)
     size_t width = tl_dtype_size(job->x->dtype);
     int64_t to = line / job->inner * job->kept * job->inner + line % job->inner;
 
-    for (int64_t i = 0; i < job->n; i++) {
-        uint64_t key = key_of(job->data, job->x->dtype, start + i * step);
-
-        items[i] = (item){job->down ? ~key : key, i};
-    }
-    items = sort_items(items, items + job->n, job->n);
+    items = order_line(job, start, items);
     for (int64_t i = 0; i < job->kept; i++, to += job->inner) {
         memcpy(job->values + (size_t)to * width,
                job->data +
