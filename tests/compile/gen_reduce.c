@@ -324,8 +324,9 @@ static bool op_pool(gen *g)
 {
     static const char *const mode[] = {"nearest", "linear", "area"};
     int how = rng_below(&g->r, 5), n = rng_range(&g->r, 1, 5);
-    /* largest elements keep their dtype */
-    val a = operand(g, how == 0 || how == 3 ? W_NUM : W_FLOAT, 3, RANK);
+    /* of integers, sometimes: through them no gradient flows */
+    bool any = (how == 0 || how == 3) && rng_chance(&g->r, 20);
+    val a = operand(g, any ? W_NUM : W_FLOAT, 3, RANK);
 
     if (!all_at_least(g, &a, 3)) {
         give_back(g, &a);
