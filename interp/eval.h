@@ -160,7 +160,9 @@ TL_MUST_USE tl_status tl_eval_main(tl_eval *ev, tl_namespace *ns,
 /* E0720 if the program's main_args do not fit its @main, or it has none. */
 TL_MUST_USE tl_status tl_eval_check_flags(tl_eval *ev, const tl_unit *unit);
 
-/* Import a file by the names between its dots; the namespace is borrowed. */
+/* Import a file by the names between its dots; the namespace is borrowed.
+ * NULL: the shape pass goes a way that a run may not take (a `try`), and the
+ * file has not run yet. */
 TL_MUST_USE tl_status tl_eval_import_path(tl_eval *ev, const char *dotted,
                                           tl_span span, tl_namespace **out);
 

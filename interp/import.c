@@ -2,7 +2,8 @@
  *
  * `import a.b` is a/b.tl beside the importing file, then below a folder of
  * TLANG_PATH, then in the library.  A file runs once, with data, whatever the
- * domain is that met the import; no tape sees it. */
+ * domain is that met the import; no tape sees it.  On a way that the run may
+ * not take, the shape pass leaves it to the run. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -241,7 +242,16 @@ static tl_status not_found(tl_eval *ev, const char *dotted, tl_span span,
     return st;
 }
 
-/* The namespace of a file that was found; it is loaded the first time. */
+/* Does the shape pass go a way that a run may not take?  A file of the program
+ * is not run for that: what it prints and writes would be there, and a file
+ * that fails would run again. */
+static bool is_doubtful(const tl_eval *ev)
+{
+    return ev->domain == &tl_domain_shape && ev->diag->muted;
+}
+
+/* The namespace of a file that was found; it is loaded the first time.  NULL:
+ * it is left to the run. */
 static tl_status open_found(tl_eval *ev, const char *dotted, tl_span span,
                             found *f, tl_namespace **out)
 {
@@ -268,7 +278,7 @@ static tl_status open_found(tl_eval *ev, const char *dotted, tl_span span,
                                "end?");
         return st;
     }
-    if (ns == NULL) {
+    if (ns == NULL && (f->text != NULL || !is_doubtful(ev))) {
         TL_TRY(load(ev, dotted, key, f, &ns));
     }
     *out = ns;
@@ -344,6 +354,13 @@ static tl_status refuse_traced(tl_eval *ev, tl_span span)
     return st;
 }
 
+/* Borrowed; unknown where the file is left to the run. */
+static tl_value namespace_value(tl_namespace *ns)
+{
+    return ns != NULL ? (tl_value){.tag = TL_V_NAMESPACE, .ns = ns}
+                      : tl_unknown();
+}
+
 tl_status tl_eval_import(tl_eval *ev, const tl_ast_import *n)
 {
     TL_TRY(refuse_traced(ev, n->base.span));
@@ -352,9 +369,8 @@ tl_status tl_eval_import(tl_eval *ev, const tl_ast_import *n)
         tl_namespace *ns = NULL;
 
         TL_TRY(import_path(ev, &p->path, p->base.span, &ns));
-        ns->obj.refs++;
         TL_TRY(tl_bind_ref_take(ev, &p->target, p->base.span,
-                                tl_obj_value_take(ns)));
+                                tl_ref(namespace_value(ns))));
     }
     return TL_OK;
 }
@@ -368,8 +384,7 @@ tl_status tl_eval_from(tl_eval *ev, const tl_ast_from *n)
     for (uint32_t i = 0; i < n->names.len; i++) {
         const tl_ast_from_name *p = TL_AST(from_name, n->names.items[i]);
         tl_value v = tl_empty();
-        tl_value from = {.tag = TL_V_NAMESPACE, .ns = ns};
-        tl_status st = tl_eval_attr(ev, from, p->name, &v);
+        tl_status st = tl_eval_attr(ev, namespace_value(ns), p->name, &v);
 
         if (st != TL_OK) {
             tl_diag_at(ev->diag, p->base.span);
