@@ -563,16 +563,20 @@ static tl_status check_put(tl_eval *ev, tl_dtype dtype, bool is_float,
     return st;
 }
 
-/* The new elements as a tensor of the target's dtype. */
+/* The new elements as a tensor of the target's dtype.  Eats x. */
 static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
                              tl_value *out)
 {
     tl_ttype type;
     tl_attrs at;
+    tl_status st;
 
     if (tl_is_any_number(x)) {
-        TL_TRY(check_put(ev, dtype, tl_number_tag(x) == TL_V_FLOAT,
-                         x));
+        st = check_put(ev, dtype, tl_number_tag(x) == TL_V_FLOAT, x);
+        if (st != TL_OK) {
+            tl_unref(x); /* a symbol is an object */
+            return st;
+        }
         return tl_eval_scalar(ev, x, dtype, out);
     }
     TL_TRY(tl_eval_as_tensor_take(ev, x, &x));
@@ -580,12 +584,13 @@ static tl_status put_operand(tl_eval *ev, tl_dtype dtype, tl_value x,
     if (x.tag == TL_V_UNKNOWN) {
         return TL_OK;
     }
-    TL_TRY(tl_eval_type(ev, x, &type));
-    if (type.dtype == dtype) {
+    st = tl_eval_type(ev, x, &type);
+    if (st == TL_OK && type.dtype == dtype) {
         return TL_OK;
     }
-    tl_status st = check_put(ev, dtype, tl_dtype_is_float(type.dtype), x);
-
+    if (st == TL_OK) {
+        st = check_put(ev, dtype, tl_dtype_is_float(type.dtype), x);
+    }
     if (st != TL_OK) {
         tl_drop(out);
         return st;
