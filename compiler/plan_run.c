@@ -421,7 +421,7 @@ static tl_status run_step(tl_plan *pl, const tl_pcall *c, tl_rt *rt,
 
 static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
-    static const volatile sig_atomic_t never = 0;
+    const volatile sig_atomic_t never = 0;
     const volatile sig_atomic_t *interrupted =
         rt->interrupted ? rt->interrupted : &never;
     size_t warnings = rt->diag->nwarnings;

@@ -238,7 +238,7 @@ static size_t lay_out(const tl_attn *a, char *p, tl_attn_worker *w)
 
 tl_status tl_attn_make_room(tl_attn *a)
 {
-    static char none[1];
+    char none[1];
     tl_attn_worker w;
 
     a->room_each = lay_out(a, none, &w);
