@@ -410,7 +410,8 @@ static void set_tile_mask(const tl_attn *a, const tl_attn_place *p,
     t->mask_col = a->mask_stride[a->mask_rank - 1];
     offset += p->t * t->mask_row + p->s * t->mask_col;
     if (a->mask->dtype == TL_bool) {
-        t->mask = (const unsigned char *)a->mask_data + offset;
+        t->mask = (const unsigned char *)((uintptr_t)a->mask_data +
+                                          (uintptr_t)offset);
     } else {
         t->bias = tl_attn_at(a, a->mask_data, offset);
     }

@@ -75,10 +75,11 @@ typedef struct tl_attn_place {
     int64_t q, key, v, g; /* where the head's matrices start */
 } tl_attn_place;
 
+/* Counted in integers: what has no elements may lie at NULL. */
 static inline char *tl_attn_at(const tl_attn *a, const void *base,
                                int64_t elements)
 {
-    return (char *)(uintptr_t)base + elements * a->width;
+    return (char *)((uintptr_t)base + (uintptr_t)(elements * a->width));
 }
 
 static inline int64_t tl_attn_least(int64_t x, int64_t y)
