@@ -88,9 +88,10 @@ static void group_statistics(void *arg, int64_t task, int worker)
     for (end = end < all ? end : all; r < end; r++) {
         double mean, m2;
 
-        job->math->mean_m2(count, job->x + r * count * job->width, &mean, &m2);
-        tl_channel_set(job, job->to_mean, r, mean);
-        tl_channel_set(job, job->to_m2, r, m2);
+        job->math->mean_m2(count, job->x + r * count * job->width, &mean,
+                           &m2);
+        tl_row_set(job->to_mean, job->wide, r, mean);
+        tl_row_set(job->to_m2, job->wide, r, m2);
     }
 }
 
@@ -111,8 +112,8 @@ static void batch_statistics(void *arg, int64_t task, int worker)
                    (size_t)step);
         }
         job->math->mean_m2(count, row, &mean, &m2);
-        tl_channel_set(job, job->to_mean, c, mean);
-        tl_channel_set(job, job->to_m2, c, m2);
+        tl_row_set(job->to_mean, job->wide, c, mean);
+        tl_row_set(job->to_m2, job->wide, c, m2);
     }
 }
 
@@ -175,18 +176,18 @@ static void set_rstd(const tl_channels *job, tl_tensor *rstd, tl_tensor *var,
     void *to = tl_tensor_data(rstd);
 
     for (int64_t i = 0; i < rstd->numel; i++) {
-        double m2 = tl_channel_get(job, to, i);
+        double m2 = tl_row_get(to, job->wide, i);
 
         if (var) {
-            tl_channel_set(job, tl_tensor_data(var), i,
-                           m2 / (double)(count - 1));
+            tl_row_set(tl_tensor_data(var), job->wide, i,
+                       m2 / (double)(count - 1));
         }
         if (job->wide) {
-            tl_channel_set(job, to, i, 1 / sqrt(m2 / (double)count + eps));
+            tl_row_set(to, job->wide, i, 1 / sqrt(m2 / (double)count + eps));
         } else {
             float v = (float)(m2 / (double)count) + (float)eps;
 
-            tl_channel_set(job, to, i, (double)(1 / sqrtf(v)));
+            tl_row_set(to, job->wide, i, (double)(1 / sqrtf(v)));
         }
     }
 }
@@ -226,8 +227,8 @@ static void short_forward(void *arg, int64_t task, int worker)
             int64_t i = n * job->groups + g, f = from + g * part * job->width;
 
             job->math->normalise(
-                part, job->x + f, tl_channel_get(job, job->mean, i),
-                tl_channel_get(job, job->rstd, i),
+                part, job->x + f, tl_row_get(job->mean, job->wide, i),
+                tl_row_get(job->rstd, job->wide, i),
                 tl_channel_at(job, job->vec[2], g * part),
                 tl_channel_at(job, job->vec[3], g * part), job->y + f);
         }

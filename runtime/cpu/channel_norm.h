@@ -33,23 +33,6 @@ typedef struct tl_channels {
     tl_plain own;
 } tl_channels;
 
-/* Number i of `v`, in the type of the arithmetic. */
-static inline double tl_channel_get(const tl_channels *job, const void *v,
-                                    int64_t i)
-{
-    return job->wide ? ((const double *)v)[i] : (double)((const float *)v)[i];
-}
-
-static inline void tl_channel_set(const tl_channels *job, void *v, int64_t i,
-                                  double value)
-{
-    if (job->wide) {
-        ((double *)v)[i] = value;
-    } else {
-        ((float *)v)[i] = (float)value;
-    }
-}
-
 /* Sizes of x. */
 void tl_channel_open(tl_channels *job, tl_kernel_ctx *k, const tl_tensor *x,
                      bool batch, const tl_attrs *at);

@@ -4,14 +4,11 @@
 
 #include <string.h>
 
-static double zmul(double g, double d)
-{
-    return g == 0 ? 0 : g * d;
-}
+#include "runtime/cpu/scalar.h"
 
 static double weight(const tl_channels *job, int64_t c)
 {
-    return job->w ? tl_channel_get(job, job->w, c) : 1;
+    return job->w ? tl_row_get(job->w, job->wide, c) : 1;
 }
 
 /* Sums of rows [task * per_task, ...), batch norm. */
@@ -61,11 +58,11 @@ static void group_backward(const tl_channels *job, int64_t n, int64_t group)
 
         job->math->affine_sums(job->s, job->g + from, job->x + from, &s,
                                sums + 2 * i);
-        a += zmul(sums[2 * i], weight(job, first + i));
-        b += zmul(sums[2 * i + 1], weight(job, first + i));
+        a += tl_zmul_f64(sums[2 * i], weight(job, first + i));
+        b += tl_zmul_f64(sums[2 * i + 1], weight(job, first + i));
     }
-    tl_channel_set(job, &numbers[0], 0, a / (double)(per * job->s));
-    tl_channel_set(job, &numbers[1], 0, b / (double)(per * job->s));
+    tl_row_set(&numbers[0], job->wide, 0, a / (double)(per * job->s));
+    tl_row_set(&numbers[1], job->wide, 0, b / (double)(per * job->s));
     for (int64_t i = 0; i < per; i++) {
         tl_row_stats s = tl_channel_stats_of(job, n, first + i);
         int64_t from = (n * job->c + first + i) * job->s * job->width;
@@ -112,8 +109,8 @@ static void slab_task(void *arg, int64_t task, int worker)
             if (!job->batch) {
                 job->math->normalise_grad(
                     part, job->g + from, job->x + from,
-                    tl_channel_get(job, job->mean, i),
-                    tl_channel_get(job, job->rstd, i),
+                    tl_row_get(job->mean, job->wide, i),
+                    tl_row_get(job->rstd, job->wide, i),
                     tl_channel_at(job, job->vec[2], g * part), job->y + from);
             }
         }
@@ -168,8 +165,10 @@ static void set_sums(const tl_channels *job, tl_tensor *dw, tl_tensor *db)
         tl_tensor_set_f(db, c, b);
         tl_tensor_set_f(dw, c, w);
         if (job->batch) {
-            tl_channel_set(job, job->ga, c, zmul(b / count, weight(job, c)));
-            tl_channel_set(job, job->gb, c, zmul(w / count, weight(job, c)));
+            tl_row_set(job->ga, job->wide, c,
+                       tl_zmul_f64(b / count, weight(job, c)));
+            tl_row_set(job->gb, job->wide, c,
+                       tl_zmul_f64(w / count, weight(job, c)));
         }
     }
 }

@@ -12,21 +12,6 @@ typedef struct norm_job {
     void *mean, *rstd; /* of each row, in that type */
 } norm_job;
 
-static double get(const norm_job *job, const void *stat, int64_t i)
-{
-    return job->wide ? ((const double *)stat)[i]
-                     : (double)((const float *)stat)[i];
-}
-
-static void set(const norm_job *job, void *stat, int64_t i, double value)
-{
-    if (job->wide) {
-        ((double *)stat)[i] = value;
-    } else {
-        ((float *)stat)[i] = (float)value;
-    }
-}
-
 static void forward_row(void *arg, int64_t line, int64_t n,
                         const void *const *in, void *const *out)
 {
@@ -34,8 +19,8 @@ static void forward_row(void *arg, int64_t line, int64_t n,
     double mean, rstd;
 
     job->math->moments(n, in[0], job->eps, &mean, &rstd);
-    set(job, job->mean, line, mean);
-    set(job, job->rstd, line, rstd);
+    tl_row_set(job->mean, job->wide, line, mean);
+    tl_row_set(job->rstd, job->wide, line, rstd);
     job->math->normalise(n, in[0], mean, rstd, job->w, job->b, out[0]);
 }
 
@@ -44,8 +29,9 @@ static void backward_row(void *arg, int64_t line, int64_t n,
 {
     norm_job *job = arg;
 
-    job->math->normalise_grad(n, in[0], in[1], get(job, job->mean, line),
-                              get(job, job->rstd, line), job->w, out[0]);
+    job->math->normalise_grad(
+        n, in[0], in[1], tl_row_get(job->mean, job->wide, line),
+        tl_row_get(job->rstd, job->wide, line), job->w, out[0]);
 }
 
 /* A weight as one row in the type of the arithmetic; job->copy[which] owns
@@ -59,11 +45,12 @@ static tl_status weight_row(tl_kernel_ctx *k, norm_job *job,
     if (t->dtype == dtype && tl_tensor_contiguous(t)) {
         return TL_OK;
     }
-    TL_TRY(tl_cpu_scratch(k, t->numel, tl_dtype_size(dtype),
-                          &job->copy[which]));
+    TL_TRY(
+        tl_cpu_scratch(k, t->numel, tl_dtype_size(dtype), &job->copy[which]));
     *row = tl_storage_data(job->copy[which]);
     for (int64_t i = 0; i < t->numel; i++) {
-        set(job, tl_storage_data(job->copy[which]), i, tl_tensor_get_f(t, i));
+        tl_row_set(tl_storage_data(job->copy[which]), job->wide, i,
+                   tl_tensor_get_f(t, i));
     }
     return TL_OK;
 }
@@ -78,10 +65,16 @@ tl_status tl_cpu_layer_norm(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                             int nin, tl_tensor *const *out, int nout,
                             const tl_attrs *at)
 {
-    norm_job job = {.wide = in[0]->dtype == TL_f64, .eps = at->f[0],
+    norm_job job = {.wide = in[0]->dtype == TL_f64,
+                    .eps = at->f[0],
                     .math = tl_rowmath_get(in[0]->dtype)};
-    tl_lines l = {.f32 = forward_row, .f64 = forward_row, .arg = &job,
-                  .nin = 1, .nout = 1, .in = in, .out = out,
+    tl_lines l = {.f32 = forward_row,
+                  .f64 = forward_row,
+                  .arg = &job,
+                  .nin = 1,
+                  .nout = 1,
+                  .in = in,
+                  .out = out,
                   .trailing = (int)at->i[0]};
     tl_status st = TL_OK;
 
@@ -112,8 +105,13 @@ tl_status tl_cpu_layer_norm_grad(tl_kernel_ctx *k, tl_op op,
 {
     norm_job job = {.wide = in[1]->dtype == TL_f64,
                     .math = tl_rowmath_get(in[1]->dtype)};
-    tl_lines l = {.f32 = backward_row, .f64 = backward_row, .arg = &job,
-                  .nin = 2, .nout = nout, .in = in, .out = out,
+    tl_lines l = {.f32 = backward_row,
+                  .f64 = backward_row,
+                  .arg = &job,
+                  .nin = 2,
+                  .nout = nout,
+                  .in = in,
+                  .out = out,
                   .trailing = (int)at->i[0]};
     tl_status st = TL_OK;
 

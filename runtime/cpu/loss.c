@@ -17,31 +17,16 @@ typedef struct loss_job {
     const tl_tensor *targets;
     const char *target; /* row-major */
     int64_t ignore;
-    tl_row_loss row;    /* but the target */
+    tl_row_loss row; /* but the target */
     void *cost, *row_weight, *lse;
-    const void *g;      /* of the rows, or the one of the whole */
+    const void *g; /* of the rows, or the one of the whole */
     bool g_rows;
-    bool plain;         /* the rows are log-probabilities: lse is 0 */
-    double scale;       /* 1 / sum of weights for the mean, else 1 */
+    bool plain;   /* the rows are log-probabilities: lse is 0 */
+    double scale; /* 1 / sum of weights for the mean, else 1 */
     char *dx;
     tl_storage *copies[5];
     int ncopies;
 } loss_job;
-
-static double get(const loss_job *job, const void *row, int64_t i)
-{
-    return job->wide ? ((const double *)row)[i]
-                     : (double)((const float *)row)[i];
-}
-
-static void set(const loss_job *job, void *row, int64_t i, double x)
-{
-    if (job->wide) {
-        ((double *)row)[i] = x;
-    } else {
-        ((float *)row)[i] = (float)x;
-    }
-}
 
 static int64_t target_of(const loss_job *job, int64_t i)
 {
@@ -98,17 +83,21 @@ static tl_status open_job(tl_kernel_ctx *k, loss_job *job,
     tl_dtype dtype = tl_dtype_arith(logits->dtype);
     const char *w = NULL;
 
-    *job = (loss_job){.math = tl_rowmath_get(dtype), .wide = dtype == TL_f64,
-                      .targets = targets, .rows = targets->numel,
+    *job = (loss_job){.math = tl_rowmath_get(dtype),
+                      .wide = dtype == TL_f64,
+                      .targets = targets,
+                      .rows = targets->numel,
                       .n = logits->size[logits->rank - 1],
-                      .ignore = at->i[0], .plain = at->flag, .scale = 1};
+                      .ignore = at->i[0],
+                      .plain = at->flag,
+                      .scale = 1};
     TL_TRY(as_rows(k, job, logits, dtype, &job->logits));
     TL_TRY(as_rows(k, job, targets, targets->dtype, &job->target));
     if (weight) {
         TL_TRY(as_rows(k, job, weight, dtype, &w));
     }
-    job->row = (tl_row_loss){.smoothing = at->f[0], .weight = w,
-                             .weight_sum = (double)job->n};
+    job->row = (tl_row_loss){
+        .smoothing = at->f[0], .weight = w, .weight_sum = (double)job->n};
     if (w) {
         job->row.weight_sum = job->math->sum(job->n, w);
     }
@@ -125,7 +114,7 @@ static void close_job(loss_job *job)
 
 static double weight_of(const loss_job *job, int64_t y)
 {
-    return job->row.weight ? get(job, job->row.weight, y) : 1;
+    return job->row.weight ? tl_row_get(job->row.weight, job->wide, y) : 1;
 }
 
 static const void *logits_of(const loss_job *job, int64_t i)
@@ -143,19 +132,19 @@ static void forward_task(void *arg, int64_t task, int worker)
     (void)worker;
     for (end = end < job->rows ? end : job->rows; i < end; i++) {
         tl_row_loss row = job->row;
-        double lse = job->plain ? 0
-                                : job->math->logsumexp(job->n,
-                                                       logits_of(job, i));
+        double lse =
+            job->plain ? 0 : job->math->logsumexp(job->n, logits_of(job, i));
         bool ignored;
 
         row.target = target_of(job, i);
         ignored = row.target == job->ignore;
-        set(job, job->lse, i, lse);
-        set(job, job->cost, i,
+        tl_row_set(job->lse, job->wide, i, lse);
+        tl_row_set(
+            job->cost, job->wide, i,
             ignored ? 0
                     : job->math->loss(job->n, logits_of(job, i), lse, &row));
-        set(job, job->row_weight, i,
-            ignored ? 0 : weight_of(job, row.target));
+        tl_row_set(job->row_weight, job->wide, i,
+                   ignored ? 0 : weight_of(job, row.target));
     }
 }
 
@@ -176,8 +165,10 @@ static void store_loss(const loss_job *job, tl_tensor *y, tl_loss_reduce how)
     int64_t n = how == TL_LOSS_NONE ? job->rows : 1;
 
     for (int64_t i = 0; i < n; i++) {
-        tl_tensor_set_f(y, i, how == TL_LOSS_NONE ? get(job, job->cost, i)
-                                                  : reduce(job, how));
+        tl_tensor_set_f(y, i,
+                        how == TL_LOSS_NONE
+                            ? tl_row_get(job->cost, job->wide, i)
+                            : reduce(job, how));
     }
 }
 
@@ -218,7 +209,7 @@ static void backward_task(void *arg, int64_t task, int worker)
     (void)worker;
     for (end = end < job->rows ? end : job->rows; i < end; i++) {
         tl_row_loss row = job->row;
-        double g = get(job, job->g, job->g_rows ? i : 0);
+        double g = tl_row_get(job->g, job->wide, job->g_rows ? i : 0);
         char *dx = job->dx + (size_t)i * bytes;
 
         row.target = target_of(job, i);
@@ -227,7 +218,7 @@ static void backward_task(void *arg, int64_t task, int worker)
         } else {
             // exp(x - inf) is 0: without lse there is no share of softmax
             double lse = job->plain ? (double)INFINITY
-                                    : get(job, job->lse, i);
+                                    : tl_row_get(job->lse, job->wide, i);
 
             job->math->loss_grad(job->n, logits_of(job, i), lse, &row,
                                  g * job->scale, dx);
@@ -245,8 +236,8 @@ static tl_status total_weight(tl_kernel_ctx *k, const loss_job *job,
     for (int64_t i = 0; i < job->rows; i++) {
         int64_t y = target_of(job, i);
 
-        set(job, tl_storage_data(scratch), i,
-            y == job->ignore ? 0 : weight_of(job, y));
+        tl_row_set(tl_storage_data(scratch), job->wide, i,
+                   y == job->ignore ? 0 : weight_of(job, y));
     }
     *out = job->math->sum(job->rows, tl_storage_data(scratch));
     tl_storage_unref(scratch);

@@ -25,28 +25,13 @@ typedef struct rms_job {
     int64_t rows;
 } rms_job;
 
-static double get(const rms_job *job, const void *stat, int64_t i)
-{
-    return job->wide ? ((const double *)stat)[i]
-                     : (double)((const float *)stat)[i];
-}
-
-static void set(const rms_job *job, void *stat, int64_t i, double value)
-{
-    if (job->wide) {
-        ((double *)stat)[i] = value;
-    } else {
-        ((float *)stat)[i] = (float)value;
-    }
-}
-
 static void forward_row(void *arg, int64_t line, int64_t n,
                         const void *const *in, void *const *out)
 {
     rms_job *job = arg;
     double rstd = job->math->rms(n, in[0], job->eps);
 
-    set(job, job->rstd, line, rstd);
+    tl_row_set(job->rstd, job->wide, line, rstd);
     job->math->scale(n, in[0], rstd, job->w, out[0]);
 }
 
@@ -55,7 +40,8 @@ static void backward_row(void *arg, int64_t line, int64_t n,
 {
     rms_job *job = arg;
 
-    job->math->scale_grad(n, in[0], in[1], get(job, job->rstd, line), job->w,
+    job->math->scale_grad(n, in[0], in[1],
+                          tl_row_get(job->rstd, job->wide, line), job->w,
                           out[0]);
 }
 

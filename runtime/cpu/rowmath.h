@@ -6,10 +6,26 @@
 #ifndef TL_CPU_ROWMATH_H
 #define TL_CPU_ROWMATH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/cpu/isa.h"
 #include "runtime/cpu/lines.h"
+
+/* Element i of a row of doubles (`wide`) or of floats. */
+static inline double tl_row_get(const void *row, bool wide, int64_t i)
+{
+    return wide ? ((const double *)row)[i] : (double)((const float *)row)[i];
+}
+
+static inline void tl_row_set(void *row, bool wide, int64_t i, double value)
+{
+    if (wide) {
+        ((double *)row)[i] = value;
+    } else {
+        ((float *)row)[i] = (float)value;
+    }
+}
 
 /* What cross entropy needs of a row. */
 typedef struct tl_row_loss {

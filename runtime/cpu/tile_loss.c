@@ -144,20 +144,6 @@ tl_status tl_tile_loss_room(tl_tile *t, tl_diag *diag)
 
 /* ---- running ------------------------------------------------------------ */
 
-static double get(const void *row, bool wide, int64_t i)
-{
-    return wide ? ((const double *)row)[i] : (double)((const float *)row)[i];
-}
-
-static void set(void *row, bool wide, int64_t i, double value)
-{
-    if (wide) {
-        ((double *)row)[i] = value;
-    } else {
-        ((float *)row)[i] = (float)value;
-    }
-}
-
 /* Sum of the classes' weights; number of classes without. */
 static double sum_of_weights(const tl_tile *t, const tl_tile_line *l)
 {
@@ -168,7 +154,7 @@ static double sum_of_weights(const tl_tile *t, const tl_tile_line *l)
         return (double)t->row;
     }
     for (int64_t k = 0; k < t->row; k++) {
-        set(row, wide, k, tl_tensor_get_f(t->in[l->weight], k));
+        tl_row_set(row, wide, k, tl_tensor_get_f(t->in[l->weight], k));
     }
     return tl_rowmath_get(l->from)->sum(t->row, row);
 }
@@ -183,10 +169,10 @@ static double total_weight(const tl_tile *t, const tl_tile_line *l)
     for (int64_t i = 0; i < targets->numel; i++) {
         int64_t y = tl_cpu_get_int(targets, i);
 
-        set(l->array[0], wide, i,
-            y == ignore     ? 0
-            : l->weight < 0 ? 1
-                            : tl_tensor_get_f(t->in[l->weight], y));
+        tl_row_set(l->array[0], wide, i,
+                   y == ignore     ? 0
+                   : l->weight < 0 ? 1
+                                   : tl_tensor_get_f(t->in[l->weight], y));
     }
     return tl_rowmath_get(l->from)->sum(targets->numel, l->array[0]);
 }
@@ -252,13 +238,14 @@ static void forward_row(const tl_tile_line *l, const double *p, int64_t i,
                        .target = target};
     double lse = p[PLAIN] != 0 ? 0 : math->logsumexp(n, in[0]);
 
-    set(out[1], wide, i, lse);
-    set(out[0], wide, i, ignored ? 0 : math->loss(n, in[0], lse, &row));
+    tl_row_set(out[1], wide, i, lse);
+    tl_row_set(out[0], wide, i,
+               ignored ? 0 : math->loss(n, in[0], lse, &row));
     if (out[2] != NULL) {
-        set(out[2], wide, i,
-            ignored         ? 0
-            : in[2] == NULL ? 1
-                            : get(in[2], wide, target));
+        tl_row_set(out[2], wide, i,
+                   ignored         ? 0
+                   : in[2] == NULL ? 1
+                                   : tl_row_get(in[2], wide, target));
     }
 }
 
@@ -279,8 +266,9 @@ static void backward_row(const tl_tile_line *l, const double *p, int64_t i,
     }
     /* exp(x - inf) is 0: without lse there is no share of softmax */
     tl_rowmath_get(l->from)->loss_grad(
-        n, in[1], p[PLAIN] != 0 ? (double)INFINITY : get(in[3], wide, i),
-        &row, get(in[0], wide, i) * l->scale, out[0]);
+        n, in[1],
+        p[PLAIN] != 0 ? (double)INFINITY : tl_row_get(in[3], wide, i), &row,
+        tl_row_get(in[0], wide, i) * l->scale, out[0]);
 }
 
 void tl_tile_loss_row(const tl_tile_line *l, const double *p, int64_t i,

@@ -176,20 +176,6 @@ void tl_tile_fold(const tl_tile_runner *r, const tl_tile_code *c,
     tl_reduce_rows(l->op, &x, r->t->p[l->step][0], to, l->to);
 }
 
-static double get(const void *row, bool wide, int64_t i)
-{
-    return wide ? ((const double *)row)[i] : (double)((const float *)row)[i];
-}
-
-static void set(void *row, bool wide, int64_t i, double value)
-{
-    if (wide) {
-        ((double *)row)[i] = value;
-    } else {
-        ((float *)row)[i] = (float)value;
-    }
-}
-
 /* Row i of a few; in[], out[] are rows, but for statistics, which are those
  * of all rows. */
 static void one_row(const tl_rowmath *math, const tl_tile_line *l,
@@ -214,13 +200,13 @@ static void one_row(const tl_rowmath *math, const tl_tile_line *l,
         break;
     case TL_OP_layer_norm: /* x, weight?, bias? */
         math->moments(n, in[0], p[0], &mean, &rstd);
-        set(out[1], wide, i, mean);
-        set(out[2], wide, i, rstd);
+        tl_row_set(out[1], wide, i, mean);
+        tl_row_set(out[2], wide, i, rstd);
         math->normalise(n, in[0], mean, rstd, in[1], in[2], out[0]);
         break;
     case TL_OP_layer_norm_grad: /* g, x, mean, rstd, weight? */
-        math->normalise_grad(n, in[0], in[1], get(in[2], wide, i),
-                             get(in[3], wide, i), in[4], out[0]);
+        math->normalise_grad(n, in[0], in[1], tl_row_get(in[2], wide, i),
+                             tl_row_get(in[3], wide, i), in[4], out[0]);
         break;
     default:
         tl_tile_loss_row(l, p, i, n, in, out);

@@ -25,20 +25,6 @@ void tl_conv_attrs(tl_attrs *at, int n)
 
 /* ---- sizes -------------------------------------------------------------- */
 
-/* Is a <= b?  As tl_infer_le, but names are refused only where no sizes could
- * satisfy it: a kernel of 3 on an axis H is no mistake, though H may be 2.
- * The numbers of a call decide. */
-static tl_status check_le(tl_infer *cx, tl_dim a, tl_dim b)
-{
-    tl_dim more;
-
-    if (cx->guard_le || (tl_dim_is_num(a) && tl_dim_is_num(b))) {
-        return tl_infer_le(cx, a, b);
-    }
-    TL_TRY(tl_dim_add(cx->dims, b, tl_dim_num(1), &more, cx->diag));
-    return tl_dim_le(cx->dims, more, a) == TL_PROVED ? TL_ERR_PROGRAM : TL_OK;
-}
-
 /* The window of a kernel of k elements: dilation (k - 1) + 1. */
 static tl_status window_size(tl_infer *cx, const tl_attrs *at, int i,
                              tl_dim k, tl_dim *out)
@@ -89,7 +75,7 @@ static tl_status out_size(tl_infer *cx, const tl_attrs *at, int i, tl_dim in,
     }
     TL_TRY(window_size(cx, at, i, k, &window));
     TL_TRY(tl_dim_add(cx->dims, in, padding(at, i), &padded, cx->diag));
-    st = check_le(cx, window, padded);
+    st = tl_infer_may_le(cx, window, padded);
     if (st != TL_OK) {
         return st == TL_ERR_PROGRAM
                    ? fail_window(cx, at, i, in, k, window, padded)
@@ -112,7 +98,7 @@ tl_status tl_conv_in_size(tl_infer *cx, const tl_attrs *at, int i, tl_dim out,
     TL_TRY(tl_dim_mul(cx->dims, size, stride, &size, cx->diag));
     TL_TRY(tl_dim_add(cx->dims, size, window, &size, cx->diag));
     TL_TRY(tl_dim_sub(cx->dims, size, padding(at, i), &size, cx->diag));
-    st = check_le(cx, tl_dim_num(1), size);
+    st = tl_infer_may_le(cx, tl_dim_num(1), size);
     *in = size;
     return st != TL_ERR_PROGRAM
                ? st

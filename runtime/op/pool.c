@@ -30,19 +30,6 @@ void tl_pool_attrs(tl_attrs *at, int n)
 
 /* ---- sizes --------------------------------------------------------------- */
 
-/* Is a <= b?  As tl_infer_le, but names are refused only where no sizes could
- * satisfy it: a window of 3 on an axis H is no mistake, though H may be 2. */
-static tl_status check_le(tl_infer *cx, tl_dim a, tl_dim b)
-{
-    tl_dim more;
-
-    if (cx->guard_le || (tl_dim_is_num(a) && tl_dim_is_num(b))) {
-        return tl_infer_le(cx, a, b);
-    }
-    TL_TRY(tl_dim_add(cx->dims, b, tl_dim_num(1), &more, cx->diag));
-    return tl_dim_le(cx->dims, more, a) == TL_PROVED ? TL_ERR_PROGRAM : TL_OK;
-}
-
 /* (in + more) // stride + 1 windows; a window of `span` must fit in `in` and
  * `room`. */
 static tl_status count_windows(tl_infer *cx, tl_op op, const tl_attrs *at,
@@ -56,7 +43,7 @@ static tl_status count_windows(tl_infer *cx, tl_op op, const tl_attrs *at,
     tl_status st;
 
     TL_TRY(tl_dim_add(cx->dims, in, tl_dim_num(room), &padded, cx->diag));
-    st = check_le(cx, tl_dim_num(span), padded);
+    st = tl_infer_may_le(cx, tl_dim_num(span), padded);
     if (st == TL_ERR_PROGRAM) {
         return tl_fail(cx->diag, TL_E0412,
                        "`%s`: a window spans %lld elements, pooled axis %d "
@@ -102,7 +89,8 @@ static tl_status check_some(tl_infer *cx, tl_op op, const tl_ttype *x,
     int first = x->shape.rank - tl_pool_axes(at);
 
     for (int i = 0; i < tl_pool_axes(at); i++) {
-        tl_status st = check_le(cx, tl_dim_num(1), x->shape.dim[first + i]);
+        tl_status st =
+            tl_infer_may_le(cx, tl_dim_num(1), x->shape.dim[first + i]);
 
         if (st == TL_ERR_PROGRAM) {
             return tl_fail(cx->diag, TL_E0412,

@@ -62,6 +62,17 @@ tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b)
     return holds ? TL_OK : TL_ERR_PROGRAM;
 }
 
+tl_status tl_infer_may_le(tl_infer *cx, tl_dim a, tl_dim b)
+{
+    tl_dim more;
+
+    if (cx->guard_le || (tl_dim_is_num(a) && tl_dim_is_num(b))) {
+        return tl_infer_le(cx, a, b);
+    }
+    TL_TRY(tl_dim_add(cx->dims, b, tl_dim_num(1), &more, cx->diag));
+    return tl_dim_le(cx->dims, more, a) == TL_PROVED ? TL_ERR_PROGRAM : TL_OK;
+}
+
 bool tl_infer_yes(tl_infer *cx, tl_status st)
 {
     if (st != TL_OK && st != TL_ERR_PROGRAM) {

@@ -68,6 +68,11 @@ TL_MUST_USE tl_status tl_infer_equal(tl_infer *cx, tl_dim a, tl_dim b);
  * there are no guards. */
 TL_MUST_USE tl_status tl_infer_le(tl_infer *cx, tl_dim a, tl_dim b);
 
+/* The same, but names are refused only where no sizes could satisfy it: a
+ * window of 3 on an axis H is no mistake, though H may be 2.  The numbers of
+ * a call decide. */
+TL_MUST_USE tl_status tl_infer_may_le(tl_infer *cx, tl_dim a, tl_dim b);
+
 /* The answer of one of these as a bool.  What else has failed, such as an
  * allocation, has been reported and is returned. */
 static inline tl_status tl_infer_answer(tl_status st, bool *holds)
