@@ -65,5 +65,6 @@ typedef struct tl_attn_math {
 
 extern const tl_attn_math tl_attn_f32, tl_attn_f64;
 extern const tl_attn_math tl_attn_f32_avx2, tl_attn_f64_avx2;
+extern const tl_attn_math tl_attn_f32_avx512, tl_attn_f64_avx512;
 
 #endif

@@ -93,7 +93,8 @@ static const tl_attn_math *math_of(tl_dtype dtype)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_has_avx2()) {
-        return dtype == TL_f64 ? &tl_attn_f64_avx2 : &tl_attn_f32_avx2;
+        return dtype == TL_f64 ? TL_BEST_AVX(tl_attn_f64)
+                               : TL_BEST_AVX(tl_attn_f32);
     }
 #endif
     return dtype == TL_f64 ? &tl_attn_f64 : &tl_attn_f32;

@@ -1,4 +1,5 @@
-/* attention_rows.c - arithmetic on a tile of scores; compiled twice (isa.h). */
+/* attention_rows.c - arithmetic on a tile of scores; compiled three
+ * times (isa.h). */
 #include <math.h>
 
 #include "runtime/base/rng_wide.h"

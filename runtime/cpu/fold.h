@@ -62,9 +62,32 @@ typedef void tl_fold_map_fn(int64_t n, const void *x, const void *s,
 /* acc: TL_f32, TL_f64 or TL_i64. */
 const tl_fold *tl_fold_get(tl_dtype acc, tl_fold_kind kind);
 const tl_fold *tl_fold_get_avx2(tl_dtype acc, tl_fold_kind kind);
+const tl_fold *tl_fold_get_avx512(tl_dtype acc, tl_fold_kind kind);
 
 /* NULL for TL_FOLD_X. */
 tl_fold_map_fn *tl_fold_map_get(tl_dtype acc, tl_fold_map map);
 tl_fold_map_fn *tl_fold_map_get_avx2(tl_dtype acc, tl_fold_map map);
+tl_fold_map_fn *tl_fold_map_get_avx512(tl_dtype acc, tl_fold_map map);
+
+/* The same for this CPU, in code that is compiled twice. */
+static inline const tl_fold *tl_fold_best(tl_dtype acc, tl_fold_kind kind)
+{
+#ifdef TL_CPU_AVX2
+    if (tl_cpu_has_avx512()) {
+        return tl_fold_get_avx512(acc, kind);
+    }
+#endif
+    return tl_fold_get(acc, kind);
+}
+
+static inline tl_fold_map_fn *tl_fold_map_best(tl_dtype acc, tl_fold_map map)
+{
+#ifdef TL_CPU_AVX2
+    if (tl_cpu_has_avx512()) {
+        return tl_fold_map_get_avx512(acc, map);
+    }
+#endif
+    return tl_fold_map_get(acc, map);
+}
 
 #endif

@@ -1,14 +1,22 @@
-/* isa.h - names of what is compiled twice.
+/* isa.h - names of what is compiled two or three times.
  *
  * Files in both kernel lists of Makefile.inc are compiled for every CPU and
  * again with AVX2, FMA and F16C (TL_CPU_AVX2).  The second time the functions
  * below have the ending _avx2, and so has TL_ISA(name) of any other name;
- * cpu.c chooses at run time.  Both builds have the same bits: nothing is
- * contracted, and sums have fixed trees. */
+ * cpu.c chooses at run time.  Inner loops that gain by it stand in a third
+ * list, for AVX-512 (TL_CPU_AVX512, and TL_CPU_AVX2 as well), with the ending
+ * _avx512; the build for AVX2 chooses them (TL_BEST_AVX).  All builds have the
+ * same bits: nothing is contracted, and sums have fixed trees. */
 #ifndef TL_CPU_ISA_H
 #define TL_CPU_ISA_H
 
-#ifdef TL_CPU_AVX2
+#include <stdbool.h>
+
+#if defined(TL_CPU_AVX512)
+#define TL_ISA(name) name##_avx512
+#define tl_fold_get tl_fold_get_avx512
+#define tl_fold_map_get tl_fold_map_get_avx512
+#elif defined(TL_CPU_AVX2)
 #define TL_ISA(name) name##_avx2
 #define tl_stage tl_stage_avx2
 #define tl_map_loops_get tl_map_loops_get_avx2
@@ -42,6 +50,26 @@
 #else
 #define TL_ISA(name) name
 #endif
+
+/* Has this CPU what the third build needs?  Asked are those with VBMI2, which
+ * run 512-bit code without a lower clock (Ice Lake and Zen 4, and later). */
+static inline bool tl_cpu_has_avx512(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi2");
+#else
+    return false;
+#endif
+}
+
+/* Of a name that all three builds have: its address for this CPU, in code
+ * that runs on CPUs with AVX2 (the second build). */
+#define TL_BEST_AVX(name)                                                    \
+    (tl_cpu_has_avx512() ? &name##_avx512 : &name##_avx2)
 
 /* Iterations of the next loop do not depend on each other, although its
  * pointers may be equal. */

@@ -15,6 +15,12 @@ enum {
 
 static const double no_attributes[6] = {0};
 
+#ifdef TL_CPU_AVX2
+#define MAP_F32 TL_BEST_AVX(tl_map_f32)
+#else
+#define MAP_F32 &tl_map_f32
+#endif
+
 const tl_map_loops *tl_map_loops_get(tl_dtype dtype)
 {
     switch (dtype) {
@@ -24,8 +30,8 @@ const tl_map_loops *tl_map_loops_get(tl_dtype dtype)
         TL_MAP_TABLES(CASE)
     case TL_bool:
         return &TL_ISA(tl_map_u8);
-    default: /* f16, bf16 */
-        return &TL_ISA(tl_map_f32);
+    default: /* f32, f16, bf16 */
+        return MAP_F32;
     }
 }
 

@@ -25,13 +25,15 @@ typedef struct tl_map_loops {
     tl_map_loop *grad[TL_OP_COUNT][3];
 } tl_map_loops;
 
-/* Loops for the compute dtype (bool as u8; f16 and bf16 have none). */
-#define TL_MAP_TABLES(X) X(u8) X(i8) X(i16) X(i32) X(i64) X(f32) X(f64)
+/* Loops for the compute dtype (bool as u8; f16 and bf16 have none); f32 has
+ * three builds. */
+#define TL_MAP_TABLES(X) X(u8) X(i8) X(i16) X(i32) X(i64) X(f64)
 
 #define TL_DECLARE(name)                                                     \
     extern const tl_map_loops tl_map_##name, tl_map_##name##_avx2;
 TL_MAP_TABLES(TL_DECLARE)
 #undef TL_DECLARE
+extern const tl_map_loops tl_map_f32, tl_map_f32_avx2, tl_map_f32_avx512;
 
 /* Loops that compute elements of `dtype`: those of u8 for bool, of f32 for
  * f16 and bf16. */

@@ -159,7 +159,7 @@ static void join_parts(const pass *s, int64_t lo, int64_t hi)
 
         tl_moments_merge(s->p->acc, &a, &b, s->results);
     } else {
-        tl_fold_get(s->p->acc, s->kind)
+        tl_fold_best(s->p->acc, s->kind)
             ->merge(s->part[0] + left, s->part[0] + right, s->results);
     }
 }

@@ -327,8 +327,8 @@ void tl_reduce_fold(const tl_reduce_plan *p, tl_fold_kind kind,
     int64_t left[LEVELS]; /* of one result */
     folding f = {.p = p, .offset = offset, .w = w, .params = params};
 
-    f.fold = tl_fold_get(p->acc, kind);
-    f.map = tl_fold_map_get(p->acc, map);
+    f.fold = tl_fold_best(p->acc, kind);
+    f.map = tl_fold_map_best(p->acc, map);
     if (lo >= hi) {
         identity(&f, to);
     } else if (hi - lo <= TL_LEAF) {
@@ -414,7 +414,7 @@ static void leaf_moments(folding *f, int64_t lo, int64_t n,
 
     first_elements(f, lo, room->first);
     f->params = room->first;
-    f->map = tl_fold_map_get(acc, TL_FOLD_MINUS);
+    f->map = tl_fold_map_best(acc, TL_FOLD_MINUS);
     leaf(f, lo, n, room->sum);
     memcpy(to->mean, room->first, (size_t)(f->w * f->p->width));
     if (acc == TL_f32) {
@@ -423,7 +423,7 @@ static void leaf_moments(folding *f, int64_t lo, int64_t n,
         add_share_f64(n, room->sum, to->mean, f->w);
     }
     f->params = to->mean;
-    f->map = tl_fold_map_get(acc, TL_FOLD_MINUS_SQUARE);
+    f->map = tl_fold_map_best(acc, TL_FOLD_MINUS_SQUARE);
     leaf(f, lo, n, to->m2);
     to->count = n;
 }
@@ -474,7 +474,7 @@ void tl_reduce_moments(const tl_reduce_plan *p, int64_t offset, int64_t w,
                          (char *)&pair[1]};
     folding f = {.p = p, .offset = offset, .w = w};
 
-    f.fold = tl_fold_get(p->acc, TL_FOLD_SUM);
+    f.fold = tl_fold_best(p->acc, TL_FOLD_SUM);
     to->count = 0;
     if (w == 1) {
         moments_of_leaves(&f, lo, hi, &room, to);

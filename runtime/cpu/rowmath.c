@@ -1,4 +1,5 @@
-/* rowmath.c - arithmetic on one contiguous row; compiled twice (isa.h). */
+/* rowmath.c - arithmetic on one contiguous row; compiled three
+ * times (isa.h). */
 #include "runtime/cpu/rowmath.h"
 
 #include <math.h>
@@ -12,7 +13,9 @@ enum {
     LEAVES = 8        /* whose moments are computed side by side */
 };
 
-#ifdef TL_CPU_AVX2
+#if defined(TL_CPU_AVX512)
+#define VECTOR 64
+#elif defined(TL_CPU_AVX2)
 #define VECTOR 32
 #else
 #define VECTOR 16

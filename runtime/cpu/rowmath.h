@@ -2,7 +2,7 @@
  *
  * Sums run along the tree of fold.h: leaves of 256, joined like the digits of
  * a binary counter (README.md), so they have the bits of the row `sum`.
- * Compiled twice (isa.h). */
+ * Compiled three times (isa.h). */
 #ifndef TL_CPU_ROWMATH_H
 #define TL_CPU_ROWMATH_H
 
@@ -94,6 +94,7 @@ typedef struct tl_rowmath {
 
 extern const tl_rowmath tl_rowmath_f32, tl_rowmath_f64;
 extern const tl_rowmath tl_rowmath_f32_avx2, tl_rowmath_f64_avx2;
+extern const tl_rowmath tl_rowmath_f32_avx512, tl_rowmath_f64_avx512;
 
 /* For the type of the arithmetic of `dtype`, on this CPU. */
 const tl_rowmath *tl_rowmath_get(tl_dtype dtype);

@@ -9,7 +9,8 @@ const tl_rowmath *tl_rowmath_get(tl_dtype dtype)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_has_avx2()) {
-        return dtype == TL_f64 ? &tl_rowmath_f64_avx2 : &tl_rowmath_f32_avx2;
+        return dtype == TL_f64 ? TL_BEST_AVX(tl_rowmath_f64)
+                               : TL_BEST_AVX(tl_rowmath_f32);
     }
 #endif
     return dtype == TL_f64 ? &tl_rowmath_f64 : &tl_rowmath_f32;
