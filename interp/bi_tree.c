@@ -129,7 +129,9 @@ tl_status tl_bi_assign(tl_eval *ev, const tl_builtin *self, tl_value *args,
                        tl_value *out)
 {
     (void)self;
-    TL_TRY(tl_tree_assign(ev, args[0], args[1]));
+    TL_TRY(args[0].tag == TL_V_MODULE && args[1].tag == TL_V_MODULE
+               ? tl_module_assign(ev, args[0], args[1])
+               : tl_tree_assign(ev, args[0], args[1]));
     *out = tl_none();
     return TL_OK;
 }

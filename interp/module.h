@@ -130,6 +130,12 @@ TL_MUST_USE tl_status tl_module_construct(tl_eval *ev, tl_class *cls,
 TL_MUST_USE tl_status tl_module_copy(tl_eval *ev, tl_value root,
                                      tl_value *out);
 
+/* assign(net, other): every cell of `to` gets the value of the cell of `from`
+ * at the same path, buffers and host cells too, or none does.  E0512 for
+ * another structure, E0304 and its like for a value that does not fit. */
+TL_MUST_USE tl_status tl_module_assign(tl_eval *ev, tl_value to,
+                                       tl_value from);
+
 /* ---- attributes -------------------------------------------------------- */
 
 /* Index of the field, or -1. */

@@ -1,4 +1,5 @@
-/* module_copy.c - copy(net): new modules and cells of the same structure.
+/* module_copy.c - copy(net): new modules and cells of the same structure; and
+ * assign(net, other), which moves the values of one to another.
  *
  * First everything owned is copied, each module and cell once, so that what
  * is shared inside stays shared.  Then what only refers to modules (cells[N]
@@ -6,7 +7,10 @@
  * optimiser copied together with its net steps the copied net. */
 #include "interp/module.h"
 
+#include <string.h>
+
 #include "interp/dict.h"
+#include "interp/domain.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -447,5 +451,76 @@ tl_status tl_module_copy(tl_eval *ev, tl_value root, tl_value *out)
     if (st == TL_OK) {
         *out = copy;
     }
+    return st;
+}
+
+/* ---- assign(net, other) ------------------------------------------------ */
+
+/* The first path that one has and the other has not at its place. */
+static tl_status check_paths(tl_eval *ev, const tl_path_list *to,
+                             const tl_path_list *from)
+{
+    for (size_t i = 0; i < to->len && i < from->len; i++) {
+        const char *a = to->items[i].path->data;
+        const char *b = from->items[i].path->data;
+
+        if (strcmp(a, b) != 0) {
+            return tl_fail(ev->diag, TL_E0512,
+                           "assign: one module has `%s` where the other has "
+                           "`%s`", a, b);
+        }
+    }
+    return to->len == from->len
+               ? TL_OK
+               : tl_fail(ev->diag, TL_E0512,
+                         "assign: one module has %zu cells, the other %zu",
+                         to->len, from->len);
+}
+
+/* All values first, checked, then all writes: every cell, or none. */
+static tl_status move_values(tl_eval *ev, const tl_path_list *to,
+                             const tl_path_list *from, tl_value *values)
+{
+    size_t n = 0;
+    tl_status st = TL_OK;
+
+    while (n < to->len && st == TL_OK) {
+        st = tl_cell_read(ev, from->items[n].cell, &values[n]);
+        if (st == TL_OK) {
+            st = tl_cell_fit(ev, to->items[n].cell, &values[n]);
+            n++; /* to be released */
+        }
+    }
+    for (size_t i = 0; i < n && st == TL_OK; i++) {
+        tl_value v = values[i];
+
+        values[i] = tl_none();
+        st = ev->domain->cell_set(ev, to->items[i].cell, v);
+    }
+    tl_unref_all(values, n);
+    return st;
+}
+
+tl_status tl_module_assign(tl_eval *ev, tl_value to, tl_value from)
+{
+    tl_path_list a = {0}, b = {0};
+    tl_value *values;
+    tl_status st = tl_paths(ev, to, TL_CELLS_ALL, &a);
+
+    if (st == TL_OK) {
+        st = tl_paths(ev, from, TL_CELLS_ALL, &b);
+    }
+    if (st == TL_OK) {
+        st = check_paths(ev, &a, &b);
+    }
+    if (st == TL_OK) {
+        values = tl_calloc(a.len + 1, sizeof(*values));
+        st = values ? move_values(ev, &a, &b, values)
+                    : tl_fail_memory(ev->diag, "values",
+                                     a.len * sizeof(*values));
+        tl_free(values);
+    }
+    tl_path_list_fini(&a);
+    tl_path_list_fini(&b);
     return st;
 }
