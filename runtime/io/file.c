@@ -263,6 +263,43 @@ static tl_status gunzip(const tl_bytes *in, tl_bytes *out, size_t limit,
 
 #endif
 
+/* What the kernel makes while it is read, as in /proc, has the size 0. */
+static tl_status read_unsized(int fd, const char *path, size_t limit,
+                              tl_bytes *out, tl_diag *diag)
+{
+    char part[4096];
+    tl_status st = TL_OK;
+    tl_buf all;
+    ssize_t n;
+
+    tl_buf_init(&all);
+    while ((n = read(fd, part, sizeof(part))) != 0) {
+        if (n > 0) {
+            tl_buf_add(&all, part, (size_t)n);
+        }
+        if (n < 0 && errno != EINTR) {
+            st = cannot(diag, "read", path);
+            break;
+        }
+        if (all.len > limit) {
+            st = over_limit(path, limit, diag);
+            break;
+        }
+    }
+    if (st == TL_OK) {
+        tl_buf_add(&all, "", 1);
+        if (all.failed) {
+            st = tl_fail_memory(diag, "a file", sizeof(part));
+        }
+    }
+    if (st != TL_OK) {
+        tl_buf_fini(&all);
+        return st;
+    }
+    *out = (tl_bytes){all.data, all.len - 1};
+    return TL_OK;
+}
+
 static tl_status read_plain(const char *path, size_t limit, tl_bytes *out,
                             tl_diag *diag)
 {
@@ -274,6 +311,11 @@ static tl_status read_plain(const char *path, size_t limit, tl_bytes *out,
     if (size > limit) {
         close(fd);
         return over_limit(path, limit, diag);
+    }
+    if (size == 0) {
+        st = read_unsized(fd, path, limit, out, diag);
+        close(fd);
+        return st;
     }
     out->size = (size_t)size;
     out->data = tl_malloc(out->size + 1);

@@ -81,6 +81,20 @@ Test(file, reads_whole)
     expect("hello\n");
 }
 
+Test(file, reads_what_the_kernel_makes)
+{
+    tl_bytes b;
+
+    if (access("/proc/self/status", R_OK) != 0) {
+        cr_skip_test("there is no /proc");
+    }
+    cr_assert_eq(tl_file_read("/proc/self/status", 0, &b, &diag), TL_OK);
+    cr_expect_not_null(strstr(b.data, "VmHWM:"));
+    tl_bytes_fini(&b);
+    put("", 0);
+    expect("");
+}
+
 Test(file, missing_file_gives_the_reason)
 {
     tl_bytes b;
