@@ -9,10 +9,8 @@
 #include <unistd.h>
 
 #include "interp/builtin_fns.h"
+#include "interp/datadir.h" /* TL_DATADIR; made by make */
 
-#ifndef TL_DATADIR
-#define TL_DATADIR "/usr/local/share/tlang"
-#endif
 #define DATA "/examples/data"
 #define MOVED_DATA "/share/tlang" DATA
 

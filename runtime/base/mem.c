@@ -18,6 +18,7 @@
 static _Atomic uint64_t attempts;
 static _Atomic uint64_t fail_at; /* number of the failing attempt; 0: none */
 static atomic_bool fail_sticky;
+static _Atomic(tl_mem_decide *) fail_by;
 static _Atomic int64_t live_blocks;
 static _Atomic size_t failed_size;
 
@@ -47,21 +48,36 @@ void tl_mem_fail_at(uint64_t n, bool sticky)
     atomic_store_explicit(&fail_at, n ? now + n : 0, memory_order_relaxed);
 }
 
+void tl_mem_fail_by(tl_mem_decide *decide)
+{
+    atomic_store_explicit(&fail_by, decide, memory_order_relaxed);
+    tl_mem_fail_at(decide ? 1 : 0, true);
+}
+
+/* The attempt is one that may have to fail. */
+__attribute__((noinline)) static bool fails(uint64_t n, uint64_t at,
+                                            size_t size)
+{
+    tl_mem_decide *decide =
+        atomic_load_explicit(&fail_by, memory_order_relaxed);
+
+    if (decide ? !decide(n, size)
+               : n > at &&
+                     !atomic_load_explicit(&fail_sticky,
+                                           memory_order_relaxed)) {
+        return false;
+    }
+    atomic_store_explicit(&failed_size, size, memory_order_relaxed);
+    return true;
+}
+
 bool tl_mem_must_fail(size_t size)
 {
     uint64_t n =
         atomic_fetch_add_explicit(&attempts, 1, memory_order_relaxed) + 1;
     uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
 
-    if (__builtin_expect(at == 0 || n < at, 1)) {
-        return false;
-    }
-    if (n > at &&
-        !atomic_load_explicit(&fail_sticky, memory_order_relaxed)) {
-        return false;
-    }
-    atomic_store_explicit(&failed_size, size, memory_order_relaxed);
-    return true;
+    return __builtin_expect(at != 0 && n >= at, 0) && fails(n, at, size);
 }
 
 uint64_t tl_mem_attempts(void)

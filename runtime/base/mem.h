@@ -35,6 +35,11 @@ void tl_free(void *ptr);
  * start-up in builds with --enable-faults (the default of debug builds). */
 void tl_mem_fail_at(uint64_t n, bool sticky);
 
+/* Ask `decide` at each attempt whether it must fail: its number, and what it
+ * asks for in bytes.  Comes before tl_mem_fail_at; NULL asks nobody. */
+typedef bool tl_mem_decide(uint64_t attempt, size_t bytes);
+void tl_mem_fail_by(tl_mem_decide *decide);
+
 /* Counts one allocation attempt of `size` bytes; true if it must fail.
  * For allocators that do not go through tl_malloc. */
 bool tl_mem_must_fail(size_t size);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/srcdir.h" /* TL_SRCDIR; made by make */
+
 static bool has(void *arg, const tl_sym *name)
 {
     static const char *const names[] = {

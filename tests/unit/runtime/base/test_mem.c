@@ -55,6 +55,29 @@ Test(mem, strndup_terminates)
     tl_free(s);
 }
 
+static bool fail_odd_sizes(uint64_t attempt, size_t bytes)
+{
+    (void)attempt;
+    return bytes % 2 != 0;
+}
+
+Test(mem, decider_is_asked_at_each_attempt)
+{
+    void *even, *odd;
+
+    tl_mem_fail_by(fail_odd_sizes);
+    even = tl_malloc(8);
+    odd = tl_malloc(7);
+    tl_mem_fail_by(NULL);
+    cr_assert_not_null(even);
+    cr_assert_null(odd);
+    cr_assert_eq(tl_mem_failed_size(), 7);
+    odd = tl_malloc(7);
+    cr_assert_not_null(odd);
+    tl_free(even);
+    tl_free(odd);
+}
+
 Test(mem, nth_attempt_fails_once)
 {
     void *p[4];
