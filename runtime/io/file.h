@@ -4,6 +4,7 @@
 #ifndef TL_IO_FILE_H
 #define TL_IO_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,14 +36,20 @@ TL_MUST_USE tl_status tl_file_read(const char *path, size_t limit,
                                    tl_bytes *out, tl_diag *diag);
 void tl_bytes_fini(tl_bytes *bytes);
 
-/* A file being written beside its final name.  Until tl_file_commit the old
- * file is untouched; afterwards the new one is complete and on the disk:
- * write, fsync, rename, fsync of the folder.  A step that fails is never
- * tried again (a second fsync may report success for lost data). */
+/* A file being written in the folder of its final name.  Until tl_file_commit
+ * the old file is untouched; afterwards the new one is complete and on the
+ * disk: write, fsync, rename, fsync of the folder.  A step that fails is never
+ * tried again (a second fsync may report success for lost data).
+ *
+ * Where the file system can (O_TMPFILE), the file has no name while it is
+ * written: a process that is killed leaves nothing.  Elsewhere it has a hidden
+ * one, `.tlang-*.tmp`. */
 typedef struct tl_file_out {
     int fd;
     char *path; /* final name, symbolic links resolved */
-    char *temp;
+    char *temp; /* hidden name, room for it at first */
+    bool named; /* `temp` is a name of the file */
+    bool published;
     uint64_t written;
 } tl_file_out;
 

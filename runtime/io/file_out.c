@@ -1,14 +1,19 @@
 /* file_out.c - replacing a file at once or not at all.
  *
  * The order (Pillai et al., "All file systems are not created equal", OSDI
- * 2014): write the temporary file, fsync it, rename it, fsync the folder. */
+ * 2014): write the temporary file, fsync it, rename it, fsync the folder.  A
+ * file without a name gets one between the second and the third step. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
+#endif
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_TMPFILE */
 #endif
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +26,10 @@
 #include "runtime/base/mem.h"
 #include "runtime/io/file.h"
 
-enum { TEMP_TRIES = 100 };
+enum {
+    TEMP_TRIES = 100,
+    TEMP_ROOM = 40 /* bytes of a hidden name, and of "." */
+};
 
 /* E0707 with the reason that errno gives; the free space if it is that. */
 static tl_status cannot_write(const tl_file_out *f, const char *what,
@@ -38,7 +46,7 @@ static tl_status cannot_write(const tl_file_out *f, const char *what,
                      (unsigned long long)f->written,
                      (unsigned long long)fs.f_bavail * fs.f_frsize);
     }
-    if (f->temp) { /* not renamed yet */
+    if (!f->published) {
         tl_diag_note(diag, "a file of this name from before is unchanged");
     }
     return st;
@@ -52,38 +60,91 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A hidden name in the folder of `path` that nobody else uses: two writers
- * of one path must never share it. */
-static tl_status open_temp(tl_file_out *f, mode_t mode, tl_diag *diag)
+/* Give the file its hidden name, one that nobody else uses: two writers of one
+ * path must never share it.  `take` claims it: 0, or -1 and errno. */
+static tl_status take_name(tl_file_out *f, mode_t mode,
+                           int (*take)(tl_file_out *, mode_t),
+                           const char *what, tl_diag *diag)
 {
     size_t folder = folder_length(f->path);
-    size_t room = folder + 40;
-    tl_status st;
 
-    f->temp = tl_malloc(room);
-    if (!f->temp) {
-        return tl_fail_memory(diag, "a file name", room);
-    }
     for (int i = 0; i < TEMP_TRIES; i++) {
         uint64_t id;
 
         if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
             break;
         }
-        snprintf(f->temp, room, "%.*s.tlang-%016llx.tmp", (int)folder,
-                 f->path, (unsigned long long)id);
-        f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (f->fd >= 0) {
+        snprintf(f->temp, folder + TEMP_ROOM, "%.*s.tlang-%016llx.tmp",
+                 (int)folder, f->path, (unsigned long long)id);
+        if (take(f, mode) == 0) {
+            f->named = true;
             return TL_OK;
         }
         if (errno != EEXIST && errno != EINTR) {
             break;
         }
     }
-    st = cannot_write(f, "write", diag);
-    tl_free(f->temp); /* not ours: there is nothing to remove */
-    f->temp = NULL;
-    return st;
+    return cannot_write(f, what, diag);
+}
+
+static int create_named(tl_file_out *f, mode_t mode)
+{
+    f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    return f->fd < 0 ? -1 : 0;
+}
+
+/* What /proc calls the open file. */
+typedef struct fd_path {
+    char s[40];
+} fd_path;
+
+static fd_path path_of_fd(int fd)
+{
+    fd_path p;
+
+    snprintf(p.s, sizeof(p.s), "/proc/self/fd/%d", fd);
+    return p;
+}
+
+static int link_unnamed(tl_file_out *f, mode_t mode)
+{
+    (void)mode;
+    return linkat(AT_FDCWD, path_of_fd(f->fd).s, AT_FDCWD, f->temp,
+                  AT_SYMLINK_FOLLOW);
+}
+
+/* A file without a name in `folder`; false where that cannot be had, or could
+ * not be given a name later. */
+static bool create_unnamed(tl_file_out *f, const char *folder, mode_t mode)
+{
+#ifdef O_TMPFILE
+    f->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    if (f->fd >= 0 && access(path_of_fd(f->fd).s, F_OK) != 0) {
+        close(f->fd);
+        f->fd = -1;
+    }
+    return f->fd >= 0;
+#else
+    (void)f;
+    (void)folder;
+    (void)mode;
+    return false;
+#endif
+}
+
+/* Open the file that is written, in the folder of `path`. */
+static tl_status open_temp(tl_file_out *f, mode_t mode, tl_diag *diag)
+{
+    size_t folder = folder_length(f->path);
+
+    f->temp = tl_malloc(folder + TEMP_ROOM);
+    if (!f->temp) {
+        return tl_fail_memory(diag, "a file name", folder + TEMP_ROOM);
+    }
+    snprintf(f->temp, folder + TEMP_ROOM, "%.*s.", (int)folder, f->path);
+    return create_unnamed(f, f->temp, mode)
+               ? TL_OK
+               : take_name(f, mode, create_named, "write", diag);
 }
 
 /* The name to replace: what a symbolic link points to stays linked. */
@@ -171,12 +232,13 @@ static tl_status sync_folder(tl_file_out *f, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status publish(tl_file_out *f, tl_diag *diag)
+/* The new file takes the place of the old one. */
+static tl_status replace(tl_file_out *f, tl_diag *diag)
 {
     int rc;
 
-    if (fsync(f->fd) != 0) {
-        return cannot_write(f, "sync", diag);
+    if (!f->named) {
+        TL_TRY(take_name(f, 0, link_unnamed, "name", diag));
     }
     rc = close(f->fd);
     f->fd = -1;
@@ -186,8 +248,25 @@ static tl_status publish(tl_file_out *f, tl_diag *diag)
     if (rename(f->temp, f->path) != 0) {
         return cannot_write(f, "rename the new file to", diag);
     }
-    tl_free(f->temp);
-    f->temp = NULL;
+    f->named = false;
+    f->published = true;
+    return TL_OK;
+}
+
+static tl_status publish(tl_file_out *f, tl_diag *diag)
+{
+    sigset_t all, before;
+    tl_status st;
+
+    if (fsync(f->fd) != 0) {
+        return cannot_write(f, "sync", diag);
+    }
+    /* no signal between the hidden name and the final one */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    st = replace(f, diag);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    TL_TRY(st);
     return sync_folder(f, diag);
 }
 
@@ -204,7 +283,7 @@ void tl_file_abort(tl_file_out *f)
     if (f->fd >= 0) {
         close(f->fd);
     }
-    if (f->temp) {
+    if (f->named) {
         unlink(f->temp);
     }
     tl_free(f->temp);

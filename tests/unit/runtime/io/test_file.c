@@ -246,7 +246,8 @@ Test(file, abort_leaves_the_old_file_alone)
     put("old", 3);
     cr_assert_eq(tl_file_create(&f, path, &diag), TL_OK);
     cr_assert_eq(tl_file_write(&f, "new text", 8, &diag), TL_OK);
-    cr_expect_eq(files_in_dir(), 2);
+    cr_expect_eq(files_in_dir(), f.named ? 2 : 1);
+    expect("old");
     tl_file_abort(&f);
     expect("old");
     cr_expect_eq(files_in_dir(), 1);
@@ -258,7 +259,7 @@ Test(file, two_writers_do_not_share_a_temporary_file)
 
     cr_assert_eq(tl_file_create(&a, path, &diag), TL_OK);
     cr_assert_eq(tl_file_create(&b, path, &diag), TL_OK);
-    cr_expect_str_neq(a.temp, b.temp);
+    cr_expect(!a.named || !b.named || strcmp(a.temp, b.temp) != 0);
     cr_assert_eq(tl_file_write(&a, "a", 1, &diag), TL_OK);
     cr_assert_eq(tl_file_write(&b, "b", 1, &diag), TL_OK);
     cr_assert_eq(tl_file_commit(&a, &diag), TL_OK);
