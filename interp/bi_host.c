@@ -85,7 +85,11 @@ tl_status tl_walk_list(tl_eval *ev, tl_value xs, tl_value *out)
     tl_status st;
     bool more;
 
-    TL_TRY(tl_seq_alloc(&list, TL_V_LIST, 0, ev->diag));
+    /* too long a range is refused before it has filled the memory */
+    TL_TRY(tl_seq_alloc(
+        &list, TL_V_LIST,
+        xs.tag == TL_V_RANGE ? (size_t)tl_range_len(xs.range) : 0, ev->diag));
+    list.seq->len = 0;
     st = tl_iter_init_take(ev, tl_ref(xs), &it);
     if (st != TL_OK) {
         tl_unref(list);

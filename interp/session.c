@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/mem.h"
 #include "runtime/io/file.h"
 
 void tl_session_init(tl_session *s)
@@ -34,6 +35,21 @@ static tl_status write_output(void *arg, const char *text, size_t len)
     return TL_OK;
 }
 
+/* The ceiling of all memory: beyond --memory-limit, which is that of tensors,
+ * a quarter and 64 MiB for the rest; without it what the machine has, but for
+ * a sixteenth. */
+static void set_ceiling(const tl_session *s, size_t limit)
+{
+    tl_pool_stats stats;
+
+    tl_pool_get_stats(s->rt.pool, &stats);
+    if (limit == 0 || limit > stats.machine / 2) {
+        tl_mem_set_limit(stats.machine - stats.machine / 16);
+    } else {
+        tl_mem_set_limit(limit + limit / 4 + ((size_t)64 << 20));
+    }
+}
+
 tl_status tl_session_start(tl_session *s)
 {
     const tl_options *o = &s->options;
@@ -43,6 +59,7 @@ tl_status tl_session_start(tl_session *s)
                         .seed = (uint64_t)o->seed};
 
     TL_TRY(tl_rt_init(&s->rt, &rt, &s->diag));
+    set_ceiling(s, rt.memory_limit);
     s->up = true;
     TL_TRY(tl_eval_init(&s->ev, &s->rt, &s->lang, &s->eval_options));
     s->ev.write = write_output;

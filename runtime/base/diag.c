@@ -12,6 +12,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "runtime/base/machine.h"
+#include "runtime/base/mem.h"
+#include "runtime/base/size.h"
+
 enum {
     KEPT_FRAMES = 6, /* the first and the last three */
     FIRST_LABELS = 2
@@ -202,8 +206,29 @@ tl_status tl_fail_memory(tl_diag *diag, const char *what, size_t bytes)
                        "addressed",
                        what);
     }
-    return tl_fail(diag, TL_E0607, "out of memory: %s needs %zu bytes", what,
-                   bytes);
+    tl_status st = tl_fail(diag, TL_E0607,
+                           "out of memory: %s needs %zu bytes", what, bytes);
+
+    tl_diag_note_memory(diag, bytes);
+    return st;
+}
+
+void tl_diag_note_memory(tl_diag *diag, size_t bytes)
+{
+    size_t limit = tl_mem_limit(), live = tl_mem_live_bytes(), left;
+
+    if (limit == SIZE_MAX) {
+        return;
+    }
+    if (live > limit || bytes > limit - live) {
+        tl_diag_note(diag, "%s in use, the limit of all memory is %s",
+                     tl_bytes_str(live).s, tl_bytes_str(limit).s);
+        return;
+    }
+    left = tl_machine_available();
+    if (bytes >= left) {
+        tl_diag_note(diag, "the machine has %s left", tl_bytes_str(left).s);
+    }
 }
 
 /* Was this warning given for this place before?  From now on it was. */

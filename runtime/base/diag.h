@@ -147,6 +147,10 @@ tl_status tl_fail_at(tl_diag *diag, tl_code code, tl_span span,
 /* "out of memory: `what` needs N bytes" (E0607); needs no memory itself. */
 tl_status tl_fail_memory(tl_diag *diag, const char *what, size_t bytes);
 
+/* After an E0607 for `bytes`: the ceiling (mem.h) or the machine, if that is
+ * what refused them. */
+void tl_diag_note_memory(tl_diag *diag, size_t bytes);
+
 /* A warning (a W row), once for each place; the program goes on. */
 void tl_warn(tl_diag *diag, tl_code code, tl_span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

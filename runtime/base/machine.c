@@ -138,6 +138,57 @@ static uint64_t memory_v1(const char *folder)
     return read_number(folder, "memory.limit_in_bytes");
 }
 
+/* The number behind `name` at the start of a line; 0 if there is none. */
+static uint64_t number_of(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    while (text && *text) {
+        if (strncmp(text, name, n) == 0 &&
+            strchr(": \t", text[n]) && text[n] != '\0') {
+            return strtoull(text + n + strspn(text + n, ": \t"), NULL, 10);
+        }
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return 0;
+}
+
+/* What `limit` leaves of what is `used`, but at least 1; `kept` names page
+ * cache in the group's memory.stat, `held` the part of it that stays. */
+static uint64_t left_of(const char *folder, uint64_t limit, uint64_t used,
+                        const char *kept, const char *held)
+{
+    char path[PATH_SIZE + 32], text[PATH_SIZE];
+    int n = snprintf(path, sizeof(path), "%s/memory.stat", folder);
+    uint64_t cache = 0;
+
+    if (limit == 0) {
+        return 0;
+    }
+    if (n > 0 && (size_t)n < sizeof(path) &&
+        read_text(path, text, sizeof(text))) {
+        uint64_t all = number_of(text, kept), stays = number_of(text, held);
+
+        cache = all > stays ? all - stays : 0;
+    }
+    used = used > cache ? used - cache : 0;
+    return limit > used ? limit - used : 1;
+}
+
+static uint64_t available_v2(const char *folder)
+{
+    return left_of(folder, memory_v2(folder),
+                   read_number(folder, "memory.current"), "file", "shmem");
+}
+
+static uint64_t available_v1(const char *folder)
+{
+    return left_of(folder, memory_v1(folder),
+                   read_number(folder, "memory.usage_in_bytes"),
+                   "total_cache", "total_shmem");
+}
+
 /* Smallest non-zero limit from root/path up to root. */
 static uint64_t smallest(const char *root, char *path, limit_fn *limit)
 {
@@ -194,6 +245,14 @@ size_t tl_cgroup_memory(const char *root, const char *groups)
     return n ? n : SIZE_MAX;
 }
 
+size_t tl_cgroup_available(const char *root, const char *groups)
+{
+    uint64_t n =
+        group_limit(root, groups, "memory", available_v2, available_v1);
+
+    return n ? n : SIZE_MAX;
+}
+
 static void read_groups(char *text, size_t size)
 {
     if (!read_text("/proc/self/cgroup", text, size)) {
@@ -233,4 +292,19 @@ size_t tl_machine_memory(void)
     read_groups(groups, sizeof(groups));
     limit = tl_cgroup_memory("/sys/fs/cgroup", groups);
     return limit < bytes ? limit : bytes;
+}
+
+size_t tl_machine_available(void)
+{
+    char groups[PATH_SIZE], text[PATH_SIZE];
+    size_t bytes = SIZE_MAX, left;
+
+    if (read_text("/proc/meminfo", text, sizeof(text)) &&
+        number_of(text, "MemAvailable") > 0) {
+        bytes = (number_of(text, "MemAvailable") +
+                 number_of(text, "SwapFree")) * 1024;
+    }
+    read_groups(groups, sizeof(groups));
+    left = tl_cgroup_available("/sys/fs/cgroup", groups);
+    return left < bytes ? left : bytes;
 }

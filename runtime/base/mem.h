@@ -53,4 +53,25 @@ int64_t tl_mem_live_blocks(void);
 /* Number of bytes asked for by the attempt that failed last. */
 size_t tl_mem_failed_size(void);
 
+/* ---- a ceiling of bytes --------------------------------------------------
+ *
+ * What is alive is counted in bytes, that of other allocators too, in steps
+ * of 64 KiB a thread.  An attempt that would exceed the ceiling fails, and so
+ * does one that the machine could not fill with the memory that is available
+ * (of the system, and of the process's control group): otherwise the kernel
+ * would end the process at its first use. */
+
+/* At most `bytes` from now on; SIZE_MAX is the start: no ceiling, and the
+ * machine is not asked. */
+void tl_mem_set_limit(size_t bytes);
+size_t tl_mem_limit(void);
+
+/* Bytes alive now, up to the steps of other threads. */
+size_t tl_mem_live_bytes(void);
+
+/* Another allocator is about to take `bytes`, or has given them back.  False
+ * counts nothing. */
+bool tl_mem_take(size_t bytes);
+void tl_mem_give(size_t bytes);
+
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/asan.h"
+#include "runtime/base/mem.h"
 #include "runtime/base/size.h"
 
 enum {
@@ -34,6 +35,7 @@ void tl_large_fini(tl_large *large)
         tl_region *r = &large->regions[i];
 
         TL_UNPOISON(r->base, (size_t)(r->top - r->base));
+        tl_mem_give((size_t)(r->top - r->base));
         munmap(r->mapping, r->mapping_bytes);
     }
     large->nregions = 0;
@@ -249,7 +251,8 @@ static tl_region *find_room(tl_large *large, size_t span)
     return add_region(large, span);
 }
 
-/* Extend the blocks of a region at its top. */
+/* Extend the blocks of a region at its top.  What is below the top counts as
+ * memory of the process, free blocks too: their pages stay. */
 static tl_storage *alloc_at_top(tl_large *large, size_t span)
 {
     tl_region *r = find_room(large, span);
@@ -260,9 +263,15 @@ static tl_storage *alloc_at_top(tl_large *large, size_t span)
     }
     if (r->last && r->last->state != BLOCK_LIVE) {
         block = r->last;
-        list_remove(large, block);
     } else {
         block = (tl_storage *)(void *)r->top;
+    }
+    if (!tl_mem_take((size_t)((char *)block + span - r->top))) {
+        return NULL;
+    }
+    if (block == r->last) {
+        list_remove(large, block);
+    } else {
         block->before = r->last;
     }
     block->span = span;

@@ -183,6 +183,7 @@ void tl_pool_get_stats(const tl_pool *pool, tl_pool_stats *out)
     out->cached = pool->large.free_bytes;
     out->mapped = pool->large.mapped;
     out->limit = pool->limit;
+    out->machine = pool->large.cap;
     out->storages =
         atomic_load_explicit(&pool->own.storages, memory_order_relaxed) +
         atomic_load_explicit(&pool->others.storages, memory_order_relaxed);
@@ -384,6 +385,7 @@ report(tl_pool *pool, size_t bytes, tl_diag *diag)
                  tl_bytes_str(bytes).s, tl_bytes_str(live).s,
                  limited ? "the memory limit" : "the machine's memory",
                  tl_bytes_str(limited ? pool->limit : pool->large.cap).s);
+    tl_diag_note_memory(diag, bytes);
     n = find_largest(pool, largest);
     for (int i = 0; i < n; i++) {
         uint64_t origin = largest[i].origin;

@@ -25,6 +25,7 @@ typedef struct tl_pool_stats {
     size_t cached;    /* free, but kept in physical memory (at most) */
     size_t mapped;    /* address space */
     size_t limit;     /* SIZE_MAX: none */
+    size_t machine;   /* what the process may have in all */
     int64_t storages; /* alive, wrapped ones included */
 } tl_pool_stats;
 

@@ -106,3 +106,24 @@ Test(machine, this_machine_has_something)
     cr_expect_geq(tl_machine_cpus(), 1);
     cr_expect_gt(tl_machine_memory(), (size_t)16 << 20);
 }
+
+Test(machine, available_is_what_the_limit_leaves)
+{
+    put("a/memory.max", "1000\n");
+    put("a/memory.current", "700\n");
+    cr_expect_eq(tl_cgroup_available(root, "0::/a\n"), 300);
+    put("a/memory.stat", "anon 400\nfile 250\nshmem 50\n");
+    cr_expect_eq(tl_cgroup_available(root, "0::/a\n"), 500);
+    put("a/memory.current", "1200\n");
+    cr_expect_eq(tl_cgroup_available(root, "0::/a\n"), 1);
+    put("a/memory.max", "max\n");
+    cr_expect_eq(tl_cgroup_available(root, "0::/a\n"), SIZE_MAX);
+}
+
+Test(machine, available_is_no_more_than_the_machine_has)
+{
+    size_t available = tl_machine_available();
+
+    cr_expect_gt(available, 1 << 20);
+    cr_expect_leq(available / 4, tl_machine_memory()); /* swap is extra */
+}

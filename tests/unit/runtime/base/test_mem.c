@@ -131,3 +131,65 @@ Test(mem, attempts_count_failures_too)
     cr_expect_eq(tl_mem_attempts(), before + 2);
     tl_free(p);
 }
+
+Test(mem, ceiling_refuses_and_recovers)
+{
+    size_t before = tl_mem_live_bytes();
+    void *p, *q;
+
+    tl_mem_set_limit(before + (4 << 20));
+    p = tl_malloc(3 << 20);
+    cr_assert_not_null(p);
+    cr_expect_null(tl_malloc(2 << 20));
+    cr_expect_eq(tl_mem_failed_size(), 2 << 20);
+    cr_expect_null(tl_calloc(2, 1 << 20));
+    cr_expect_null(tl_realloc(p, 5 << 20));
+    cr_expect_not(tl_mem_take(2 << 20));
+    tl_free(p);
+    q = tl_malloc(2 << 20);
+    cr_expect_not_null(q);
+    tl_free(q);
+    cr_expect_lt(tl_mem_live_bytes(), before + (1 << 20));
+}
+
+Test(mem, ceiling_counts_small_blocks)
+{
+    static void *p[100000];
+    size_t n = 0;
+
+    tl_mem_set_limit(tl_mem_live_bytes() + (1 << 20));
+    while (n < 100000 && (p[n] = tl_malloc(100)) != NULL) {
+        n++;
+    }
+    cr_expect_gt(n, 7000);
+    cr_expect_lt(n, 11000);
+    while (n > 0) {
+        tl_free(p[--n]);
+    }
+    cr_expect_not_null(p[0] = tl_malloc(1 << 19));
+    tl_free(p[0]);
+}
+
+Test(mem, live_bytes_follow_allocations)
+{
+    size_t before = tl_mem_live_bytes();
+    void *p = tl_malloc(1000);
+
+    cr_expect_geq(tl_mem_live_bytes(), before + 1000);
+    p = tl_realloc(p, 5000);
+    cr_expect_geq(tl_mem_live_bytes(), before + 5000);
+    p = tl_realloc(p, 10);
+    cr_expect_lt(tl_mem_live_bytes(), before + 5000);
+    tl_free(p);
+    cr_expect_eq(tl_mem_live_bytes(), before);
+}
+
+Test(mem, what_the_machine_has_not_is_refused)
+{
+    void *p;
+
+    tl_mem_set_limit(SIZE_MAX / 4);
+    p = tl_malloc((size_t)1 << 46);
+    cr_expect_null(p);
+    tl_free(p);
+}
