@@ -80,6 +80,8 @@ struct tl_gbuild {
     uint64_t visible; /* blocks that record */
     uint64_t open;    /* blocks that are open */
     uint64_t innermost; /* of the visible ones; 0: none */
+    bool taped;         /* a block around the graph, which is none of its own,
+                           records too */
     tl_gval seed;     /* host ints: the seed, and the counter of draws: the */
     tl_gval draws;    /* draw `first_draw` of the trace has its value */
     uint64_t trace_seed, first_draw;
@@ -249,6 +251,7 @@ typedef struct tl_gblock {
     uint64_t below_visible; /* what closing restores */
     uint64_t below_innermost;
     int below_no_grad;
+    bool below_taped;
     uint32_t owner; /* region in which it stands */
 } tl_gblock;
 

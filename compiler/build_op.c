@@ -287,19 +287,12 @@ static tl_status add_node(call *c, const tl_ttype *types, tl_gval *out)
 
 /* ---- regions taken apart ------------------------------------------------ */
 
-/* Do two blocks or more differentiate this call? */
-static bool is_nested(const call *c)
+/* Do two blocks or more record? */
+static bool is_nested(const tl_gbuild *b)
 {
-    uint64_t seen = 0;
+    bool several = (b->visible & (b->visible - 1)) != 0;
 
-    if (c->b->no_grad > 0) {
-        return false;
-    }
-    for (int i = 0; i < c->nin; i++) {
-        seen |= c->b->values.items[c->in[i]].seen;
-    }
-    seen &= c->b->visible;
-    return (seen & (seen - 1)) != 0;
+    return b->no_grad == 0 && (several || (b->taped && b->visible != 0));
 }
 
 static tl_status add_parts(call *c, tl_gval *out)
@@ -352,7 +345,7 @@ static tl_status dispatch(call *c, tl_gval *out)
     }
     TL_TRY(infer(c, types));
     TL_TRY(fix_extents(c, types));
-    if (tl_op_decomposes(c->op) && is_nested(c)) {
+    if (tl_op_decomposes(c->op) && is_nested(c->b)) {
         return add_parts(c, out);
     }
     TL_TRY(cast_operands(c));

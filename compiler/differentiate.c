@@ -32,10 +32,12 @@ tl_status tl_gblock_open(tl_gbuild *b, tl_gblock *block)
                          .below_visible = b->visible,
                          .below_innermost = b->innermost,
                          .below_no_grad = b->no_grad,
+                         .below_taped = b->taped,
                          .owner = b->owner};
     b->open |= block->bit;
     b->innermost = block->bit;
     b->visible = (b->no_grad > 0 ? 0 : b->visible) | block->bit;
+    b->taped = b->taped && b->no_grad == 0;
     b->no_grad = 0;
     return TL_OK;
 }
@@ -45,6 +47,7 @@ void tl_gblock_close(tl_gbuild *b, const tl_gblock *block)
     b->visible = block->below_visible;
     b->innermost = block->below_innermost;
     b->no_grad = block->below_no_grad;
+    b->taped = block->below_taped;
 }
 
 void tl_gblock_forget(tl_gbuild *b, const tl_gblock *block)

@@ -527,6 +527,7 @@ tl_status tl_trace_call(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
     tr.fn = call->fn;
     tr.serial = serial;
     tr.made_up = f->made_up;
+    tr.b.taped = block == NULL && tl_is_taped(ev);
     if (st == TL_OK) {
         enter(ev, &tr);
         if (block != NULL) {

@@ -593,6 +593,24 @@ static bool is_recorded(tl_eval *ev)
                                 : tl_trace_of(ev)->b.visible != 0;
 }
 
+/* The body where no block of the trace records: a block around the trace does
+ * not see it either. */
+static tl_status run_unrecorded(tl_eval *ev, const tl_funcdef *fn,
+                                tl_value *out)
+{
+    if (ev->domain->has_data) {
+        return tl_run_function(ev, fn, out);
+    }
+    tl_gbuild *b = &tl_trace_of(ev)->b;
+    bool taped = b->taped;
+
+    b->taped = taped && b->no_grad > 0;
+    tl_status st = tl_run_function(ev, fn, out);
+
+    b->taped = taped;
+    return st;
+}
+
 /* Without data: the body, then the clause, to see that its types fit. */
 static tl_status call_checked(tl_eval *ev, const tl_funcdef *fn,
                               const tl_value *ins, int nin, tl_value *out)
@@ -646,7 +664,7 @@ tl_status tl_call_custom(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
     if (ev->domain->backward == NULL) {
         st = call_checked(ev, fn, ins, nin, out);
     } else if (!is_recorded(ev)) {
-        st = tl_run_function(ev, fn, out);
+        st = run_unrecorded(ev, fn, out);
     } else {
         st = call_recorded(ev, fn, ins, nin, out);
     }

@@ -392,24 +392,12 @@ static bool is_identity(const call *c)
     return c->op == TL_OP_cast && c->at->dtype == c->in[0]->dtype;
 }
 
-/* Do two tapes or more differentiate this call?  Then the gradient of a
- * region must have gradients itself. */
+/* Do two tapes or more record?  Then the gradient of a region may need
+ * gradients itself.  Which tapes see an operand does not matter: where a
+ * branch decides that, a compiled program could not know it. */
 static bool is_nested(const call *c)
 {
-    int seen = 0;
-
-    if (!c->rt->tape || c->rt->no_grad > 0) {
-        return false;
-    }
-    for (tl_tape *tape = c->rt->tape; tape && seen < 2; tape = tape->outer) {
-        bool sees = false;
-
-        for (int i = 0; i < c->nin && !sees; i++) {
-            sees = tl_tape_node(tape, c->in[i]) != 0;
-        }
-        seen += sees;
-    }
-    return seen == 2;
+    return c->rt->tape && c->rt->no_grad == 0 && c->rt->tape->outer;
 }
 
 /* Run a region as its parts, each recorded by itself. */
