@@ -689,11 +689,17 @@ out:
 
 /* ---- IF ----------------------------------------------------------------- */
 
-static tl_status arm_backwards(gradient *d, uint32_t region, uint32_t *made)
+/* A gradient that nothing has reached yet is the first term itself: -0.0
+ * before it would have the same bits, but not the strides of a term that is a
+ * view.  reached[i]: an arm adds to the gradient of read[i]. */
+static tl_status arm_backwards(gradient *d, uint32_t region, uint32_t *made,
+                               bool *reached)
 {
     tl_gbuild *b = d->b;
     tl_gnode n = b->g->nodes.items[d->node];
-    tl_gval *out = tl_calloc(d->read.len + 1, sizeof(*out)), first;
+    size_t nread = d->read.len;
+    tl_gval *out = tl_calloc(2 * nread + 1, sizeof(*out)), first;
+    tl_gval *start = out + nread;
     uint32_t around = b->owner;
     copying c;
     tl_status st = copying_init(&c, b, d->bit);
@@ -701,12 +707,18 @@ static tl_status arm_backwards(gradient *d, uint32_t region, uint32_t *made)
     if (!out && st == TL_OK) {
         st = tl_fail_memory(b->diag, "gradients", d->read.len);
     }
+    for (size_t i = 0; i < nread && st == TL_OK; i++) {
+        start[i] = d->grad[d->read.items[i]];
+    }
     if (st == TL_OK) {
         st = tl_gbuild_region_open(b, NULL, NULL, 0, made, &first);
     }
     if (st == TL_OK) {
-        st = reverse(d, &c, region, d->start.items, NULL, 0, d->g, n.nout,
-                     out, NULL);
+        st = reverse(d, &c, region, start, NULL, 0, d->g, n.nout, out, NULL);
+    }
+    for (size_t i = 0; i < nread && st == TL_OK; i++) {
+        reached[i] = reached[i] || out[i] != start[i];
+        out[i] = out[i] != 0 ? out[i] : d->start.items[i];
     }
     if (st == TL_OK) {
         st = tl_gbuild_region_close(b, *made, around);
@@ -725,16 +737,17 @@ static tl_status gradient_of_if(gradient *d)
     tl_gnode n = b->g->nodes.items[d->node];
     tl_gval cond = tl_goperand(b->g, &n, 0);
     tl_gval *out = tl_calloc(d->read.len + 1, sizeof(*out));
+    bool *reached = tl_calloc(d->read.len + 1, sizeof(*reached));
     uint32_t made[2];
     tl_status st = TL_OK;
 
-    if (!out) {
-        return tl_fail_memory(b->diag, "gradients", d->read.len);
+    if (!out || !reached) {
+        st = tl_fail_memory(b->diag, "gradients", d->read.len);
     }
     for (uint32_t k = 0; k < 2 && st == TL_OK; k++) {
         /* regions are renumbered when they get their owner */
         st = arm_backwards(d, b->g->nodes.items[d->node].region + k,
-                           &made[k]);
+                           &made[k], reached);
     }
     if (st == TL_OK) {
         st = tl_gbuild_flow(b,
@@ -745,9 +758,12 @@ static tl_status gradient_of_if(gradient *d)
                             out);
     }
     for (size_t i = 0; i < d->read.len && st == TL_OK; i++) {
-        d->grad[d->read.items[i]] = out[i];
+        if (reached[i]) {
+            d->grad[d->read.items[i]] = out[i];
+        }
     }
     tl_free(out);
+    tl_free(reached);
     return st;
 }
 

@@ -8,6 +8,7 @@
 #include "interp/eval_impl.h"
 #include "interp/record.h"
 #include "interp/graph_ways.h"
+#include "interp/renew.h"
 #include "runtime/base/mem.h"
 
 /* The arguments of a call while they are evaluated: arrays of `cap`, first
@@ -409,6 +410,9 @@ tl_status tl_run_function(tl_eval *ev, const tl_funcdef *fn, tl_value *out)
         st = tl_graph_exits(ev, st, &r);
     }
     tl_drop(&f->partial);
+    if (st == TL_OK && fn->may_return) {
+        st = tl_renew_value(ev, &r);
+    }
     if (st == TL_OK && fn->ret != NULL) {
         st = tl_check_type(ev, fn->ret, &r, "the result", fn->ret->span);
     }

@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
+#include "interp/renew.h"
 #include "interp/trace.h"
 #include "runtime/base/mem.h"
 
@@ -548,6 +549,17 @@ out:
     return st;
 }
 
+/* The value of a choice, dropped on failure. */
+static tl_status renewed(tl_eval *ev, tl_value *v)
+{
+    tl_status st = tl_renew_value(ev, v);
+
+    if (st != TL_OK) {
+        tl_drop(v);
+    }
+    return st;
+}
+
 static tl_status eval_cond(tl_eval *ev, const tl_ast_cond *n, tl_value *out)
 {
     tl_value c = tl_empty();
@@ -559,14 +571,15 @@ static tl_status eval_cond(tl_eval *ev, const tl_ast_cond *n, tl_value *out)
     if (st == TL_OK && !known) {
         st = ev->domain->choose(ev, c, n->then, n->other, out);
         tl_unref(c);
-        return st;
+        return st == TL_OK ? renewed(ev, out) : st;
     }
     tl_unref(c);
     if (st != TL_OK) {
         tl_diag_at(ev->diag, n->cond->span);
         return st;
     }
-    return tl_eval_expr(ev, yes ? n->then : n->other, out);
+    st = tl_eval_expr(ev, yes ? n->then : n->other, out);
+    return st == TL_OK ? renewed(ev, out) : st;
 }
 
 static tl_status eval_pipe(tl_eval *ev, const tl_ast_pipe *n, tl_value *out)

@@ -5,6 +5,7 @@
 #include "interp/format.h"
 #include "interp/late.h"
 #include "interp/graph_flow.h"
+#include "interp/renew.h"
 #include "lang/habits.h"
 #include "runtime/base/mem.h"
 
@@ -227,6 +228,7 @@ static tl_status stmt_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
         if (!ev->domain->has_data) {
             return ev->domain->loop(ev, &n->base, tl_unknown(), flow);
         }
+        TL_TRY(tl_renew(ev, &n->joins));
         TL_TRY(tl_eval_expr(ev, n->cond, &c));
         TL_TRY(truth_of(ev, n->cond, &c, &known, &yes));
         tl_unref(c);
@@ -266,6 +268,9 @@ static tl_status stmt_for(tl_eval *ev, const tl_ast_for *n, tl_flow *flow)
             break;
         }
         st = tl_eval_assign_take(ev, n->target, v);
+        if (st == TL_OK) {
+            st = tl_renew(ev, &n->joins);
+        }
         if (st == TL_OK) {
             st = tl_eval_block(ev, n->body, flow);
         }
@@ -512,6 +517,13 @@ static tl_status stmt_definition(tl_eval *ev, const tl_ast *s)
     return tl_bind_ref_take(ev, target, s->span, v);
 }
 
+/* Behind an `if` or a loop. */
+static tl_status behind(tl_eval *ev, tl_status st, const tl_flow *flow,
+                        const tl_slots *joins)
+{
+    return st == TL_OK && *flow == TL_FLOW_NEXT ? tl_renew(ev, joins) : st;
+}
+
 /* dispatch over the kinds of statements */
 tl_status tl_eval_stmt(tl_eval *ev, const tl_ast *s, tl_flow *flow)
 {
@@ -546,11 +558,14 @@ tl_status tl_eval_stmt(tl_eval *ev, const tl_ast *s, tl_flow *flow)
     case TL_AST_BLOCK:
         return tl_eval_block(ev, s, flow);
     case TL_AST_IF:
-        return eval_arms(ev, TL_AST(if, s), 0, flow);
+        return behind(ev, eval_arms(ev, TL_AST(if, s), 0, flow), flow,
+                      &TL_AST(if, s)->joins);
     case TL_AST_WHILE:
-        return stmt_while(ev, TL_AST(while, s), flow);
+        return behind(ev, stmt_while(ev, TL_AST(while, s), flow), flow,
+                      &TL_AST(while, s)->joins);
     case TL_AST_FOR:
-        return stmt_for(ev, TL_AST(for, s), flow);
+        return behind(ev, stmt_for(ev, TL_AST(for, s), flow), flow,
+                      &TL_AST(for, s)->joins);
     case TL_AST_WITH:
         return with_items(ev, TL_AST(with, s), 0, flow);
     case TL_AST_TRY:

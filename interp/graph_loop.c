@@ -10,6 +10,7 @@
 
 #include "interp/autocast.h"
 #include "interp/graph_flow.h"
+#include "interp/renew.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 
@@ -494,11 +495,12 @@ static tl_status start_turn(loop *l, tl_gval index, const tl_ast **body)
     TL_TRY(tl_gstate_take(ev, &l->start));
     if (l->node->kind != TL_AST_FOR) {
         *body = TL_AST(while, l->node)->body;
-        return TL_OK;
+        return tl_renew(ev, &TL_AST(while, l->node)->joins);
     }
     *body = TL_AST(for, l->node)->body;
     TL_TRY(item_of(l, index, &item));
-    return tl_eval_assign_take(ev, TL_AST(for, l->node)->target, item);
+    TL_TRY(tl_eval_assign_take(ev, TL_AST(for, l->node)->target, item));
+    return tl_renew(ev, &TL_AST(for, l->node)->joins);
 }
 
 static tl_status run_turn(loop *l, tl_gval index)
@@ -871,6 +873,7 @@ static tl_status walk_turn(tl_eval *ev, const tl_ast_for *n, tl_value item,
 
     TL_TRY(st);
     TL_TRY(tl_eval_tick(ev, n->base.span));
+    TL_TRY(tl_renew(ev, &n->joins));
     TL_TRY(tl_gstate_take(ev, &before));
     st = tl_eval_block(ev, n->body, flow);
     if (tl_ways_have(ev, exits, TL_FLOW_CONTINUE)) {
@@ -990,6 +993,7 @@ static tl_status walk_while(tl_eval *ev, const tl_ast_while *n, tl_flow *flow)
         }
         bool region = false;
 
+        TL_TRY(tl_renew(ev, &n->joins));
         TL_TRY(walk_known_turn(ev, n, flow, &region));
         if (region) {
             return region_loop(ev, &n->base, tl_empty(), flow);

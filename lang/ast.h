@@ -112,6 +112,12 @@ typedef struct tl_ref_info {
     uint32_t self; /* FIELD: capture that holds `self`, or TL_SELF_SLOT */
 } tl_ref_info;
 
+/* Slots of a function, in ascending order. */
+typedef struct tl_slots {
+    const uint32_t *items;
+    uint32_t len;
+} tl_slots;
+
 /* What a function captures when it is made: `outer` is resolved in the
  * enclosing function (LOCAL, CAPTURE, SELF_FN; GLOBAL for a loop variable of
  * the top level).  An unset slot is captured as unset. */
@@ -205,6 +211,7 @@ typedef struct tl_funcdef {
     bool has_grad;       /* contains a grad block (not in nested functions) */
     bool has_breakpoint; /* mentions breakpoint: no read is marked last */
     bool has_try;
+    bool may_return; /* a return stands in an `if` or a loop (live.c) */
 } tl_funcdef;
 
 /* ---- structures of the kinds, from ast.def ----------------------------- */

@@ -168,7 +168,9 @@ tl_status tl_live_mark(tl_funcdef *func, tl_arena *arena, tl_diag *diag)
     }
     tl_arena_init(&l.arena);
     tl_map_init(&l.loops);
+    l.kept = arena;
     status = mark(&l, func, arena, diag);
+    func->may_return = l.may_return;
     tl_map_fini(&l.loops);
     tl_arena_fini(&l.arena);
     return status;

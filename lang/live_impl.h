@@ -21,6 +21,10 @@ typedef struct tl_live {
     const tl_live_word *at_break, *at_continue;
     bool marking; /* second pass */
     bool in_type; /* reads are not marked */
+    tl_live_word *written; /* by the innermost `if` or loop so far; NULL: there
+                              is none */
+    tl_arena *kept;   /* for what stays in the tree */
+    bool may_return;
     tl_map loops; /* tl_ast -> tl_live_word *: G */
     bool failed;
 } tl_live;

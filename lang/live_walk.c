@@ -32,9 +32,64 @@ static void read_slot(tl_live *l, tl_ref_info *ref)
 
 static void write_slot(tl_live *l, const tl_ref_info *ref)
 {
-    if (ref->kind == TL_REF_LOCAL && !tl_live_has(l->pinned, ref->index)) {
+    if (ref->kind != TL_REF_LOCAL) {
+        return;
+    }
+    if (l->written) {
+        tl_live_put(l->written, ref->index);
+    }
+    if (!tl_live_has(l->pinned, ref->index)) {
         tl_live_drop(l->now, ref->index);
     }
+}
+
+/* ---- where ways come together -------------------------------------------- */
+
+/* What is written from here on is of an `if` or a loop; NULL without memory. */
+static tl_live_word *enter_ways(tl_live *l)
+{
+    tl_live_word *around = l->written;
+
+    l->written = tl_live_set(l, NULL);
+    return around;
+}
+
+/* The slots that are in both sets, in the arena of the tree. */
+static tl_slots both(tl_live *l, const tl_live_word *a, const tl_live_word *b)
+{
+    uint32_t n = 0, *items;
+
+    for (uint32_t i = 0; i < l->nwords * TL_LIVE_BITS; i++) {
+        n += tl_live_has(a, i) && tl_live_has(b, i);
+    }
+    if (n == 0) {
+        return (tl_slots){NULL, 0};
+    }
+    items = tl_arena_array(l->kept, n, sizeof(*items));
+    if (!items) {
+        l->failed = true;
+        return (tl_slots){NULL, 0};
+    }
+    n = 0;
+    for (uint32_t i = 0; i < l->nwords * TL_LIVE_BITS; i++) {
+        if (tl_live_has(a, i) && tl_live_has(b, i)) {
+            items[n++] = i;
+        }
+    }
+    return (tl_slots){items, n};
+}
+
+/* The `if` or loop has been walked, `live` where its ways come together. */
+static void leave_ways(tl_live *l, tl_live_word *around,
+                       const tl_live_word *live, tl_slots *joins)
+{
+    if (l->written && l->marking && joins) {
+        *joins = both(l, l->written, live);
+    }
+    if (l->written && around) {
+        tl_live_join(l, around, l->written);
+    }
+    l->written = around;
 }
 
 static void visit_list(tl_live *l, const tl_kids *list)
@@ -111,8 +166,10 @@ static void visit_type(tl_live *l, tl_ast *type)
  * behind the loop; after: the set at its head. */
 typedef void loop_body(tl_live *l, tl_ast *node, const tl_live_word *behind);
 
-static void visit_loop(tl_live *l, tl_ast *node, loop_body *body)
+static void visit_loop(tl_live *l, tl_ast *node, loop_body *body,
+                       tl_slots *joins)
 {
+    tl_live_word *around = enter_ways(l);
     const tl_live_word *at_break = l->at_break, *at_continue = l->at_continue;
     tl_live_word *behind = tl_live_set(l, l->now),
                  *head = tl_live_set(l, NULL);
@@ -138,6 +195,7 @@ static void visit_loop(tl_live *l, tl_ast *node, loop_body *body)
             l->failed = true;
         }
     }
+    leave_ways(l, around, head, joins);
     tl_live_join(l, l->now, behind);
     l->at_break = at_break;
     l->at_continue = at_continue;
@@ -226,6 +284,7 @@ static void comp_body(tl_live *l, tl_ast *node, const tl_live_word *behind)
 static void visit_if(tl_live *l, tl_ast_if *node)
 {
     tl_live_word *behind = tl_live_set(l, l->now);
+    tl_live_word *around = enter_ways(l);
 
     if (!behind) {
         return;
@@ -245,6 +304,7 @@ static void visit_if(tl_live *l, tl_ast_if *node)
         tl_live_join(l, l->now, otherwise);
         tl_live_visit(l, arm->cond);
     }
+    leave_ways(l, around, behind, &node->joins);
 }
 
 static void visit_cond(tl_live *l, tl_ast_cond *node)
@@ -398,6 +458,7 @@ static void visit_stmt(tl_live *l, tl_ast *node)
     switch (node->kind) {
     case TL_AST_RETURN:
         jump(l, l->at_exit);
+        l->may_return = l->may_return || l->written;
         visit_children(l, node);
         break;
     case TL_AST_RAISE:
@@ -414,11 +475,11 @@ static void visit_stmt(tl_live *l, tl_ast *node)
         visit_if(l, TL_AST(if, node));
         break;
     case TL_AST_FOR:
-        visit_loop(l, node, for_body);
+        visit_loop(l, node, for_body, &TL_AST(for, node)->joins);
         tl_live_visit(l, TL_AST(for, node)->iter);
         break;
     case TL_AST_WHILE:
-        visit_loop(l, node, while_body);
+        visit_loop(l, node, while_body, &TL_AST(while, node)->joins);
         break;
     case TL_AST_TRY:
         visit_try(l, TL_AST(try, node));
@@ -472,7 +533,7 @@ void tl_live_visit(tl_live *l, tl_ast *node)
         break;
     case TL_AST_LIST_COMP:
     case TL_AST_DICT_COMP:
-        visit_loop(l, node, comp_body);
+        visit_loop(l, node, comp_body, NULL);
         tl_live_visit(l, TL_AST(comp_for, clauses_of(node)->items[0])->iter);
         break;
     case TL_AST_COND:
