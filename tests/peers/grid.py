@@ -112,6 +112,7 @@ def case_of(op, i):
     case = feed.Case(f"{op.name}:{dtype}:{i}", text, inputs, stored=stored,
                      form=form)
     case.texts = texts
+    case.sums = op.sums
     grad = op.grad and inputs[0].dtype.is_floating_point
     xs = [x.clone().requires_grad_(True)
           if grad and x.dtype.is_floating_point else x for x in inputs]

@@ -27,6 +27,7 @@ class Op:
     second: bool = True
     shapes: list = None
     rules: list = ()  # findings that are differences on purpose
+    sums: bool = False  # of long sums: four units of the largest may be lost
 
 
 def same(s):
@@ -332,7 +333,7 @@ op("kl", [("kl(x0, x1)", F.kl_div),
            lambda x, y: F.kl_div(x, y, reduction="none"))],
    ["any", "unit"])
 
-# ---- windows, norms by channel, linear algebra -----------------------------
+# ---- windows ---------------------------------------------------------------
 IMAGES = [(1, 1, 4), (2, 3, 7), (2, 1, 33), (1, 2, 5, 6), (2, 3, 8, 9),
           (2, 2, 4, 17), (1, 2, 4, 4, 5)]
 
@@ -378,6 +379,78 @@ op("interpolate", [
 op("bicubic", [("interpolate(x0, 7, mode=\"bicubic\")",
                 lambda x: F.interpolate(x, 7, mode="bicubic"))],
    shapes=[s for s in IMAGES if len(s) == 4])
+
+
+# ---- convolution: x[N, C, ..] with w, and a bias ---------------------------
+def padded(name, variants, channels, kernel, by=1):
+    """name: conv or conv_transpose; channels(C) -> the sizes of w before its
+    kernel; of the bias: as many as the result has channels, which is axis 0
+    of a convolution's w and axis 1 of a transposed one's times groups."""
+    first = name == "conv"
+    for n, sizes in ((1, [(1, 2, 9), (3, 2, 17), (2, 4, 33)]),
+                     (2, [(1, 2, 5, 6), (2, 2, 8, 9), (2, 4, 4, 17)]),
+                     (3, [(1, 2, 4, 5, 4), (2, 4, 3, 4, 6)])):
+        def w_of(s, n=n):
+            return channels(s[1]) + (kernel,) * n
+
+        def b_of(s, n=n):
+            return (channels(s[1])[0] if first else channels(s[1])[1] * by,)
+
+        texts = [(text.replace("CONV", f"{name}{n}d"),
+                  lambda x, w, b, f=f, n=n: f(getattr(F, f"{name}{n}d"),
+                                              x, w, b))
+                 for text, f in variants]
+        op(f"{name}{n}d" + ("" if by == 1 else "_groups"), texts,
+           ["any", "small", "any"], FLOATS, [same, w_of, b_of], shapes=sizes,
+           sums=True)
+
+
+padded("conv", [
+    ("CONV(x0, x1, x2)", lambda f, x, w, b: f(x, w, b)),
+    ("CONV(x0, x1)", lambda f, x, w, b: f(x, w)),
+    ("CONV(x0, x1, x2, 2, 1)", lambda f, x, w, b: f(x, w, b, 2, 1)),
+    ("CONV(x0, x1, pad=\"same\")", lambda f, x, w, b: f(x, w, padding="same")),
+    ("CONV(x0, x1, x2, pad=2, dilation=2)",
+     lambda f, x, w, b: f(x, w, b, padding=2, dilation=2))],
+    lambda c: (3, c), 3)
+padded("conv", [
+    ("CONV(x0, x1, x2, 1, 1, groups=2)",
+     lambda f, x, w, b: f(x, w, b, 1, 1, groups=2)),
+    ("CONV(x0, x1, x2, 2, groups=2)",
+     lambda f, x, w, b: f(x, w, b, 2, groups=2))],
+    lambda c: (4, c // 2), 2, by=2)
+padded("conv_transpose", [
+    ("CONV(x0, x1, x2)", lambda f, x, w, b: f(x, w, b)),
+    ("CONV(x0, x1, x2, 2, 1, 1)", lambda f, x, w, b: f(x, w, b, 2, 1, 1)),
+    ("CONV(x0, x1, pad=1, dilation=2)",
+     lambda f, x, w, b: f(x, w, padding=1, dilation=2))],
+    lambda c: (c, 3), 3)
+padded("conv_transpose", [
+    ("CONV(x0, x1, x2, 2, groups=2)",
+     lambda f, x, w, b: f(x, w, b, 2, groups=2))],
+    lambda c: (c, 2), 2, by=2)
+
+
+# ---- attention: queries [.., H, T, D], keys and values of 5 ----------------
+_sdpa = F.scaled_dot_product_attention
+ATTEND = [(1, 1, 4), (2, 3, 8), (1, 2, 5, 8), (2, 2, 5, 3), (1, 4, 2, 16),
+          (3, 1, 1)]
+op("sdpa", [
+    ("sdpa(x0, x1, x2)", _sdpa),
+    ("sdpa(x0, x1, x2, scale=0.25)",
+     lambda q, k, v: _sdpa(q, k, v, scale=0.25)),
+    # ours looks from the end: the last query sees all keys
+    ("sdpa(x0, x1, x2, causal=true)", lambda q, k, v: _sdpa(
+        q, k, v, torch.ones(q.shape[-2], 5).tril(5 - q.shape[-2]) > 0)),
+    ("sdpa(x0, x1, x2, arange(5) < 3)", lambda q, k, v: _sdpa(
+        q, k, v, (torch.arange(5) < 3).expand(q.shape[-2], 5))),
+    ("sdpa(x0, x1, x2, arange(5) / -4)", lambda q, k, v: _sdpa(
+        q, k, v, (torch.arange(5) / -4).to(q.dtype).expand(q.shape[-2], 5)))],
+   ["small"] * 3, FLOATS,
+   [same] + [lambda s: s[:-2] + (5, s[-1])] * 2, shapes=ATTEND)
+
+
+# ---- norms by channel, linear algebra ---------------------------------------
 # The gradient of the sum of a norm is 0 but for rounding.
 NOISE = ["g0: (*e-*, not (*e-*"]
 op("rms_norm", [("rms_norm(x0, none, 1e-3)",
