@@ -392,10 +392,15 @@ static tl_status bind_calls(tl_plan *pl, tl_rt *rt)
                                     .op = s->op,
                                     .kind = s->kind,
                                     .binds = s->binds || s->late,
-                                    .plain = s->kind == TL_PS_KERNEL &&
-                                             !s->binds && !s->late,
                                     .nin = (int32_t)s->nin,
                                     .nout = (int32_t)s->nout};
+    }
+    for (uint32_t pos = pl->norder; pos-- > 0;) {
+        tl_pcall *c = &pl->calls[pos];
+
+        if (c->kind == TL_PS_KERNEL && !c->binds) {
+            c->plain = pos + 1 < pl->norder ? c[1].plain + 1 : 1;
+        }
     }
     return TL_OK;
 }

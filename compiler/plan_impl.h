@@ -122,8 +122,8 @@ typedef struct tl_pcall {
     uint16_t op;
     uint8_t kind;
     bool binds;
-    bool plain; /* a kernel that binds nothing */
     int32_t nin, nout;
+    uint32_t plain; /* so many from here on are kernels that bind nothing */
 } tl_pcall;
 
 /* A tensor input as the headers over it know it. */

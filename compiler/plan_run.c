@@ -419,33 +419,74 @@ static tl_status run_step(tl_plan *pl, const tl_pcall *c, tl_rt *rt,
                : run_other(pl, s, rt, run);
 }
 
+/* The step's place for what its kernel has warned of. */
+static void place_warning(const tl_plan *pl, const tl_pcall *c, tl_rt *rt)
+{
+    uint32_t n = pl->steps.items[c->step].node;
+
+    tl_diag_at(rt->diag, pl->p->g->nodes.items[n].span);
+}
+
+/* Kernels from *at on, up to `end`; a step that fails is left in *at. */
+static tl_status run_kernels(tl_plan *pl, const tl_pcall **at,
+                             const tl_pcall *end, tl_rt *rt,
+                             const volatile sig_atomic_t *interrupted)
+{
+    const size_t *nwarnings = &rt->diag->nwarnings;
+    size_t warnings = *nwarnings;
+
+    for (const tl_pcall *c = *at; c < end; c++) {
+        tl_status st =
+            *interrupted ? tl_fail(rt->diag, TL_E0608, "interrupted")
+                         : c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin,
+                                     c->tout, c->nout, c->at);
+
+        if (st != TL_OK) {
+            *at = c;
+            return st;
+        }
+        if (*nwarnings != warnings) {
+            place_warning(pl, c, rt);
+            warnings = *nwarnings;
+        }
+    }
+    *at = end;
+    return TL_OK;
+}
+
+static tl_status run_one(tl_plan *pl, const tl_pcall **at, tl_rt *rt,
+                         const tl_run *run,
+                         const volatile sig_atomic_t *interrupted)
+{
+    size_t warnings = rt->diag->nwarnings;
+
+    if (*interrupted) {
+        return tl_fail(rt->diag, TL_E0608, "interrupted");
+    }
+    TL_TRY(run_step(pl, *at, rt, run));
+    if (rt->diag->nwarnings != warnings) {
+        place_warning(pl, *at, rt);
+    }
+    ++*at;
+    return TL_OK;
+}
+
 static tl_status replay(tl_plan *pl, tl_rt *rt, const tl_run *run)
 {
     const volatile sig_atomic_t never = 0;
     const volatile sig_atomic_t *interrupted =
         rt->interrupted ? rt->interrupted : &never;
-    size_t warnings = rt->diag->nwarnings;
     const tl_pcall *end = pl->calls + pl->norder;
+    const tl_pcall *c = pl->calls;
 
-    for (const tl_pcall *c = pl->calls; c < end; c++) {
-        tl_status st;
+    while (c < end) {
+        tl_status st =
+            c->plain > 0
+                ? run_kernels(pl, &c, c + c->plain, rt, interrupted)
+                : run_one(pl, &c, rt, run, interrupted);
 
-        if (*interrupted) {
-            st = tl_fail(rt->diag, TL_E0608, "interrupted");
-        } else if (c->plain) {
-            st = c->kernel(&rt->kctx, (tl_op)c->op, c->tin, c->nin, c->tout,
-                           c->nout, c->at);
-        } else {
-            st = run_step(pl, c, rt, run);
-        }
         if (st != TL_OK) {
             return fail_step(pl, &pl->steps.items[c->step], rt, st);
-        }
-        if (rt->diag->nwarnings != warnings) {
-            uint32_t n = pl->steps.items[c->step].node;
-
-            tl_diag_at(rt->diag, pl->p->g->nodes.items[n].span);
-            warnings = rt->diag->nwarnings;
         }
     }
     return TL_OK;

@@ -167,7 +167,7 @@ static tl_status call_checked(void *arg, tl_rt *rt, tl_tensor *const *in,
     for (; k < n; k++) {
         size_t cell = (size_t)k - ((size_t)n - c->cells->len);
 
-        tl_cell_store_take(c->cells->cells[cell],
+        tl_cell_store_take(c->ev, c->cells->cells[cell],
                            tl_tensor_value_take(tl_tensor_ref(in[k])));
     }
     tl_status st = tl_eval_call_values(c->ev, c->f, xs, c->nxs, &r);

@@ -377,11 +377,11 @@ tl_status tl_cell_start_take(tl_eval *ev, tl_cell *cell, tl_value v)
         tl_unref(v);
         return st;
     }
-    tl_cell_store_take(cell, v);
+    tl_cell_store_take(ev, cell, v);
     return TL_OK;
 }
 
-void tl_cell_store_take(tl_cell *cell, tl_value v)
+void tl_cell_store_take(tl_eval *ev, tl_cell *cell, tl_value v)
 {
     tl_value old = cell->value, init = cell->init;
 
@@ -390,6 +390,7 @@ void tl_cell_store_take(tl_cell *cell, tl_value v)
     }
     cell->value = v;
     cell->version++;
+    tl_cells_used(ev);
     cell->init = tl_empty();
     tl_unref(old);
     tl_unref(init);
@@ -400,6 +401,7 @@ tl_status tl_cell_value(tl_eval *ev, tl_cell *cell, tl_value *out)
     if (cell->value.tag == TL_V_EMPTY) {
         TL_TRY(tl_cell_init(ev, cell));
     }
+    tl_cells_used(ev);
     *out = tl_ref(cell->value);
     return TL_OK;
 }
@@ -535,6 +537,6 @@ tl_status tl_cell_init(tl_eval *ev, tl_cell *cell)
     st = run_init(ev, cell, &v);
     init_leave(ev, &s);
     TL_TRY(st);
-    tl_cell_store_take(cell, v);
+    tl_cell_store_take(ev, cell, v);
     return TL_OK;
 }

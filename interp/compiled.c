@@ -322,6 +322,7 @@ static tl_status entry_for(tl_eval *ev, tl_compiled *f, const tl_ccall *call,
         keep_entry(ev, f, *out);
         return TL_OK;
     }
+    tl_cells_used(ev); /* programs keep tensors */
     f->traces++;
     ev->compiler->stats.traces++;
     tl_free(f->why);

@@ -4,8 +4,9 @@
  * place.  Cells that a run has left like that are *held*: their tensors, and
  * whatever the program has bound to them, need not be looked up again as long
  * as nobody has stored into the cell, and nobody else sees a tensor that is
- * written.  One short loop finds that out; a call with 200 parameters costs
- * little more than it and their kernels.
+ * written.  Whoever stores or takes a reference counts it (tl_cells_used): if
+ * the count is what it was, nothing has changed, and a call with 200 parameters
+ * costs little more than their kernels.  Otherwise one short loop looks.
  *
  * A held cell is alive as long as the roots match.  Whoever gives an ecell
  * another cell sets holds.on to false. */
@@ -14,6 +15,7 @@
 #include "interp/compiled_impl.h"
 #include "interp/dict.h"
 #include "interp/record.h"
+#include "runtime/base/check.h"
 #include "runtime/base/mem.h"
 
 enum { FEW = 4 }; /* tensors for which it is not worth the lists */
@@ -68,15 +70,12 @@ static bool trees_hold(const tl_entry *e)
     return true;
 }
 
-bool tl_entry_holds(const tl_entry *e)
+static bool tensors_hold(const tl_entry *e)
 {
     const tl_hold *h = e->holds.items;
     const tl_hold *end = h + e->holds.len;
     const tl_hold *written = h + e->holds.nwritten;
 
-    if (!trees_hold(e)) {
-        return false;
-    }
     for (; h < written; h++) {
         const tl_tensor *t = h->tensor; /* alive if the version is the same */
 
@@ -90,6 +89,19 @@ bool tl_entry_holds(const tl_entry *e)
             return false;
         }
     }
+    return true;
+}
+
+bool tl_entry_holds(const tl_eval *ev, tl_entry *e)
+{
+    if (e->holds.uses == ev->cell_uses) {
+        TL_ASSERT(trees_hold(e) && tensors_hold(e));
+        return true;
+    }
+    if (!trees_hold(e) || !tensors_hold(e)) {
+        return false;
+    }
+    e->holds.uses = ev->cell_uses;
     return true;
 }
 
@@ -272,5 +284,6 @@ void tl_entry_hold(tl_entry *e, tl_run *run)
     h->nwritten = h->len;
     list_inputs(e, false);
     run->held = h->inputs;
+    h->uses = 0; /* the next call looks */
     h->on = h->len >= FEW && tl_program_settle(e->program, run);
 }

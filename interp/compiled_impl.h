@@ -37,6 +37,7 @@ typedef struct tl_holds {
     bool on;       /* it may be tried */
     bool never;    /* not worth it, or its plan cannot */
     bool now;      /* all is as it was: of the call that has matched last */
+    uint64_t uses; /* ev->cell_uses when it was found to be */
     tl_hold *items; /* those that are written first */
     size_t len, nwritten;
     uint32_t *trees; /* held cells with trees */
@@ -283,7 +284,7 @@ tl_value tl_guard_value(const tl_graph *g, const tl_gguard *guard);
 /* ---- holding (compiled_hold.c) ------------------------------------------ */
 
 /* Is everything that is held as it was?  The roots match. */
-bool tl_entry_holds(const tl_entry *e);
+bool tl_entry_holds(const tl_eval *ev, tl_entry *e);
 
 /* After a run, its results still there, that has taken effect: what can be
  * held from now on? */

@@ -99,7 +99,7 @@ static bool match_cells(tl_eval *ev, tl_entry *e)
 {
     tl_holds *h = &e->holds;
 
-    h->now = h->on && tl_entry_holds(e);
+    h->now = h->on && tl_entry_holds(ev, e);
     for (size_t i = 0; i < (h->now ? h->nloose_cells : e->ncells); i++) {
         if (!match_cell(ev, e, &e->cells[h->now ? h->loose_cells[i] : i])) {
             return false;

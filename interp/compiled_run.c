@@ -118,16 +118,22 @@ static tl_status shown_tensor(tl_eval *ev, tl_tensor *t, tl_dtype shown,
     return TL_OK;
 }
 
-/* An output in place of a node of a pattern. */
+/* An output in place of a node of a pattern.  It may be what a cell holds, or
+ * lie there. */
 static tl_status result_of(void *arg, tl_value node, tl_value *out)
 {
     const tl_effect_arg *to = arg;
     tl_entry *e = to->entry;
+    const tl_tensor *t;
 
     if (node.tag == TL_V_SYM) {
         *out = tl_scalar_value(e->result_scalars[node.sym->id - 1],
                                node.sym->hint.tag);
         return TL_OK;
+    }
+    t = e->results[node.node->id - 1];
+    if (t->refs != 1 || !tl_storage_unshared(t->storage)) {
+        tl_cells_used(to->ev);
     }
     return shown_tensor(to->ev, e->results[node.node->id - 1],
                         node.node->type.dtype, out);
@@ -181,7 +187,7 @@ static tl_status store_cell(tl_eval *ev, tl_ecell *c)
     if (ev->rt->amp.ncasts > 0 && c->cell->value.tag == TL_V_TENSOR) {
         tl_amp_forget(&ev->rt->amp, c->cell->value.tensor);
     }
-    tl_cell_store_take(c->cell, v);
+    tl_cell_store_take(ev, c->cell, v);
     return TL_OK;
 }
 
@@ -289,6 +295,9 @@ tl_status tl_entry_run(tl_eval *ev, tl_entry *e, tl_value *out, bool *ran)
         *ran = st == TL_OK;
         if (st == TL_OK) {
             st = commit(ev, e, out);
+        }
+        if (e->taped || e->in_grad || ev->rt->amp.ncasts > 0) {
+            tl_cells_used(ev); /* a tape, or the casts, keep tensors */
         }
         if (st != TL_OK) {
             e->holds.on = false;

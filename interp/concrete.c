@@ -160,7 +160,7 @@ static tl_status concrete_cell_set(tl_eval *ev, tl_cell *cell, tl_value v)
     if (ev->rt->amp.ncasts > 0 && cell->value.tag == TL_V_TENSOR) {
         tl_amp_forget(&ev->rt->amp, cell->value.tensor);
     }
-    tl_cell_store_take(cell, v);
+    tl_cell_store_take(ev, cell, v);
     return TL_OK;
 }
 

@@ -109,6 +109,7 @@ struct tl_eval {
     bool f32_as_f64; /* gradcheck: f32 in signatures and cells reads as f64 */
     char *stack_limit; /* lowest address that evaluation may reach */
     uint64_t next_serial; /* the last one given, to modules and cells */
+    uint64_t cell_uses; /* tl_cells_used() so far (module.h) */
     /* stack of slots, in chunks so that frames don't move */
     struct tl_slot_chunk *slots;
     /* imported files by path, and built-in tables */

@@ -425,6 +425,7 @@ static tl_status write_item_take(loader *l, const tl_saved *s, tl_value v)
         }
     }
     if (tree.tag == TL_V_EMPTY) {
+        tl_cells_used(l->ev);
         st = old_tree(l->ev, s->cell->value.tree, &tree);
         if (st == TL_OK) {
             st = add_write_take(l->ev, w, s->cell, tree);

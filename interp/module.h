@@ -213,7 +213,15 @@ TL_MUST_USE tl_status tl_cell_fit(tl_eval *ev, tl_cell *cell, tl_value *v);
  * reference; no leaves), and storing one that has been checked. */
 TL_MUST_USE tl_status tl_cell_value(tl_eval *ev, tl_cell *cell,
                                     tl_value *out);
-void tl_cell_store_take(tl_cell *cell, tl_value v);
+void tl_cell_store_take(tl_eval *ev, tl_cell *cell, tl_value v);
+
+/* Whoever stores into a cell, or takes a reference to what one holds, says so:
+ * as long as nobody has, compiled functions need not look whether the tensors
+ * of their cells are what they were (compiled_hold.c). */
+static inline void tl_cells_used(tl_eval *ev)
+{
+    ev->cell_uses++;
+}
 
 /* Run the initialiser if it has not run (concrete domain, nothing is
  * recorded).  E0202 before the outermost constructor has returned. */

@@ -50,6 +50,7 @@ static tl_status copy_cell(copier *c, const tl_cell *cell, tl_value *out)
     for (int i = 0; i < cell->rank; i++) {
         copy->size[i] = cell->size[i];
     }
+    tl_cells_used(c->ev);
     copy->value = tl_ref(cell->value);
     copy->init = tl_ref(cell->init);
     copy->key = cell->key;

@@ -134,6 +134,7 @@ static tl_status add_saved(tl_eval *ev, out_file *f, const tl_saved_list *l,
         return add_tensor_take(ev, f, s->name, tl_ref(s->value));
     }
     if (s->item >= 0) {
+        tl_cells_used(ev);
         return add_tensor_take(ev, f, s->name,
                                tl_ref(s->cell->value.tree->items[s->item]));
     }

@@ -115,6 +115,7 @@ static tl_status shape_cell_get(tl_eval *ev, tl_cell *cell, tl_value *out)
     if (v != NULL) {
         *out = tl_ref(*v);
     } else if (cell->value.tag != TL_V_EMPTY) {
+        tl_cells_used(ev);
         *out = tl_ref(cell->value);
     } else if (cell->hold == TL_HOLD_TENSOR && cell->has_type) {
         return declared_node(ev, cell, out);

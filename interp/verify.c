@@ -325,6 +325,7 @@ static tl_status take_state(tl_verifier *v)
 {
     tl_eval *ev = v->ev;
 
+    tl_cells_used(ev);
     v->draws = ev->rt->draws;
     v->seed = ev->rt->seed;
     v->inits = ev->rt->inits;
@@ -359,7 +360,7 @@ void tl_verify_put_back(tl_verifier *v)
         tl_vcell *c = &v->cells.items[i];
 
         c->theirs = tl_ref(c->cell->value);
-        tl_cell_store_take(c->cell, c->before);
+        tl_cell_store_take(ev, c->cell, c->before);
         c->before = tl_empty();
         c->cell->init = c->init;
         c->init = tl_empty();
