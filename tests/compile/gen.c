@@ -21,7 +21,7 @@ typedef struct program {
     gen g;
     param params[PARAMS];
     int nparams;
-    const char *globals[4][CALLS]; /* statements before each call; "" : none */
+    const char *globals[5][CALLS]; /* statements before each call; "" : none */
     int nglobals;
     dim sizes[4];
 } program;
@@ -298,6 +298,32 @@ static void global(program *p, val v)
     add(g, v);
 }
 
+/* A function that is another one before some calls: of several forms, or a
+ * helper. */
+static void function_global(program *p)
+{
+    static const char *const forms[][2] = {{"x * (", ")"},
+                                           {"sin(x) + (", ")"},
+                                           {"silu(x - (", "))"},
+                                           {"where(x > ", ", x, -x)"}};
+    gen *g = &p->g;
+    int n = p->nglobals++;
+    const char *name = fresh(g, "s");
+    val helper;
+
+    for (int c = 0; c < g->ncalls; c++) {
+        const char *const *form = forms[rng_below(&g->r, 4)];
+        const char *by = str(g, "%.2f", rng_range(&g->r, -20, 20) / 10.0);
+
+        p->globals[n][c] =
+            c > 0 && rng_chance(&g->r, 50) ? ""
+            : rng_chance(&g->r, 30) && pick_kind(g, K_FN1, &helper)
+                ? str(g, "%s = %s", name, helper.text)
+                : str(g, "%s = fn(x) => %s%s%s", name, form[0], by, form[1]);
+    }
+    add(g, (val){.kind = K_FN1, .text = name});
+}
+
 static void globals(program *p)
 {
     gen *g = &p->g;
@@ -313,6 +339,9 @@ static void globals(program *p)
 
         v.d[0] = varying(p, 1, 4);
         global(p, v);
+    }
+    if (rng_chance(&g->r, 30)) {
+        function_global(p);
     }
 }
 
@@ -489,6 +518,8 @@ static void calls(program *p)
 {
     gen *g = &p->g;
 
+    bool casts = rng_chance(&g->r, 6);
+
     line(g, "seed(%d)", rng_below(&g->r, 1000));
     gen_net_make(g);
     for (int c = 0; c < g->ncalls; c++) {
@@ -506,7 +537,12 @@ static void calls(program *p)
             args = str(g, i > 0 ? "%s, %s" : "%s%s", args,
                        p->params[i].arg[c]);
         }
-        line(g, "print(exact(f(%s)))", args);
+        if (casts && rng_chance(&g->r, 40)) { /* around the call */
+            line(g, "with autocast(%s): print(exact(f(%s)))",
+                 rng_chance(&g->r, 60) ? "bf16" : "f16", args);
+        } else {
+            line(g, "print(exact(f(%s)))", args);
+        }
         gen_net_show(g);
     }
     line(g, "print(exact(rand(1)))");

@@ -433,6 +433,29 @@ static bool op_cast(gen *g)
     return true;
 }
 
+/* Some steps in half precision. */
+static bool op_low(gen *g)
+{
+    static const char *const steps[][2] = {{"tanh(", ")"}, {"", " * 0.5"},
+                                           {"sigmoid(", ")"}, {"abs(", ")"},
+                                           {"silu(", ")"}, {"0.25 - ", ""}};
+    val a = operand(g, W_FLOAT, 0, RANK);
+    const char *text = str(g, rng_chance(&g->r, 60) ? "bf16(%s)" : "f16(%s)",
+                           a.text);
+
+    for (int n = rng_range(&g->r, 1, 3); n > 0; n--) {
+        const char *const *s = steps[rng_below(&g->r, 6)];
+
+        text = str(g, "(%s%s%s)", s[0], text, s[1]);
+    }
+    a.text = str(g, "f32(%s)", text);
+    a.dtype = TL_f32;
+    a.hi = fmax(fabs(a.lo), fabs(a.hi)) + 1;
+    a.lo = -a.hi;
+    put(g, a);
+    return true;
+}
+
 static bool op_loss(gen *g)
 {
     static const char *const names[] = {"mse", "l1", "huber", "bce_logits",
@@ -471,5 +494,5 @@ const op_row gen_elementwise[] = {
     {op_clamp, 4},  {op_arith, 30},  {op_extreme, 8}, {op_divide, 8},
     {op_power, 6},  {op_scalar, 14}, {op_scalar_divide, 4},
     {op_compare, 8}, {op_logic, 5},  {op_where, 6},   {op_cast, 8},
-    {op_loss, 6},   {0},
+    {op_loss, 6},   {op_low, 3},     {0},
 };

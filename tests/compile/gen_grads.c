@@ -113,6 +113,48 @@ static bool op_grad_region(gen *g)
     return true;
 }
 
+/* Gradients of elementwise rows beside casts, comparisons and reductions, so
+ * that each meets each. */
+static bool op_grad_meets(gen *g)
+{
+    static const char *const names[] = {"gelu", "silu", "softplus", "elu",
+                                        "softsign", "logaddexp(0.5, "};
+    const char *f = names[rng_below(&g->r, 6)], *name, *loss, *x, *y;
+    bool casts = rng_chance(&g->r, 50);
+    dim d[2] = {dim_of(rng_range(&g->r, 1, 5)), dim_of(rng_range(&g->r, 1, 5))};
+    val t, c;
+
+    if (g->tapes > 0 || g->in_loop ||
+        !leaf(g, casts ? TL_f64 : TL_f32, rng_range(&g->r, 1, 2), d, &t)) {
+        return false;
+    }
+    t = put_name(g, t);
+    name = fresh(g, "g");
+    loss = fresh(g, "l");
+    x = casts ? str(g, "f32(%s)", t.text) : t.text;
+    y = str(g, strchr(f, '(') ? "%s%s)" : "%s(%s)", f, x);
+    if (rng_chance(&g->r, 50)) {
+        y = str(g, "where(%s > %s, %s, %s * %s)", t.text, number(g, -1, 1), y,
+                x, number(g, -2, 2));
+    }
+    line(g, "%s = grad %s wrt %s:", name, loss, t.text);
+    line(g, rng_chance(&g->r, 50) ? "    %s = f64(%s).sum()"
+                                  : "    %s = mean(%s)", loss, y);
+    g->ops += 3;
+    t.text = name;
+    t.hi = 1e4;
+    t.lo = -1e4;
+    add(g, t);
+    c = t;
+    c.name = false;
+    c.text = str(g, "(%s > %s)", name, number(g, -1, 1));
+    c.dtype = TL_bool;
+    c.lo = 0;
+    c.hi = 1;
+    (void)put_name(g, c);
+    return true;
+}
+
 static bool op_no_grad(gen *g)
 {
     if (g->depth > 2) {
@@ -122,6 +164,22 @@ static bool op_no_grad(gen *g)
     enter(g);
     (void)put_name(g, operand(g, W_FLOAT, 0, RANK));
     gen_ops(g, rng_range(&g->r, 0, 3));
+    leave(g, true);
+    return true;
+}
+
+/* What is computed inside is stored low, and is seen as before. */
+static bool op_autocast(gen *g)
+{
+    if (g->depth > 2) {
+        return false;
+    }
+    line(g, "with autocast(%s):", rng_chance(&g->r, 50)   ? "bf16"
+                                  : rng_chance(&g->r, 80) ? "f16"
+                                                          : "none");
+    enter(g);
+    (void)put_name(g, operand(g, W_FLOAT, 0, RANK));
+    gen_ops(g, rng_range(&g->r, 0, 4));
     leave(g, true);
     return true;
 }
@@ -153,6 +211,7 @@ static bool op_gradient(gen *g)
 }
 
 const op_row gen_grads[] = {
-    {op_grad, 12}, {op_grad_region, 30}, {op_no_grad, 2},
-    {op_stop, 2},  {op_gradient, 2},     {0},
+    {op_grad, 12}, {op_grad_region, 30}, {op_grad_meets, 4},
+    {op_no_grad, 2}, {op_autocast, 4},   {op_stop, 2},
+    {op_gradient, 2}, {0},
 };

@@ -17,7 +17,7 @@
 
 enum {
     CALLS = 6,   /* at most, of the compiled function */
-    RANK = 4,    /* at most, of a tensor */
+    RANK = 5,    /* at most, of a tensor */
     POOL = 160,  /* values in scope */
     TEXTS = 1 << 18
 };
@@ -150,7 +150,7 @@ extern const op_row gen_elementwise[], gen_reduce[], gen_shape[],
 
 /* Operations with a kernel for their gradient, which two tapes do not run. */
 extern const op_row gen_regions[];
-op_fn gen_sdpa, gen_embedding;
+op_fn gen_sdpa, gen_embedding, gen_conv;
 /* cholesky, solve and qr of what is positive definite by construction. */
 op_fn gen_linalg;
 

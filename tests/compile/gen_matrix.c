@@ -205,7 +205,8 @@ static bool window_size(const gen *g, const window *w, dim in, dim *out)
 
 static window random_window(gen *g, int rank)
 {
-    window w = {.n = rank == 2 ? 1 : rank == 4 ? 2 : rng_range(&g->r, 1, 2)};
+    int batch = rank == 2 || (rank <= 4 && rng_chance(&g->r, 40)) ? 0 : 1;
+    window w = {.n = rank - 1 - batch};
 
     w.k = rng_range(&g->r, 1, 3);
     w.stride = rng_chance(&g->r, 70) ? 1 : 2;
@@ -258,7 +259,7 @@ static bool kernel_of(gen *g, window *w, const val *x, val *kernel,
     return true;
 }
 
-static bool op_conv(gen *g)
+bool gen_conv(gen *g)
 {
     val x = operand(g, W_FLOAT, 2, RANK), kernel, r = x;
     window w = random_window(g, x.rank);
@@ -277,7 +278,7 @@ static bool op_conv(gen *g)
     r.d[space - 1] = channels;
     r.dtype = tl_dtype_join(x.dtype, kernel.dtype);
     r.hi = product_bound(g, &x, &kernel, x.d[space - 1]) *
-           (w.n == 1 ? w.k : w.k * w.k);
+           pow(w.k, w.n);
     r.lo = -r.hi;
     r.text = str(g, "%s%dd(%s, %s, %s)",
                  w.transposed ? "conv_transpose" : "conv", w.n, x.text,
@@ -383,7 +384,7 @@ bool gen_linalg(gen *g)
 
 const op_row gen_matrix[] = {
     {op_matmul, 14}, {op_gram, 5},   {op_vector, 6}, {op_einsum, 4},
-    {gen_sdpa, 8}, {op_conv, 12},
+    {gen_sdpa, 8}, {gen_conv, 12},
     {gen_linalg, 5},
     {op_triangle, 6}, {op_make, 14}, {op_like, 2},   {0},
 };

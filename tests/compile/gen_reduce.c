@@ -308,22 +308,63 @@ static bool all_at_least(gen *g, const val *a, int n)
     return all;
 }
 
-static const char *pool_call(gen *g, val *a, const char *name)
-{
-    int size = rng_range(&g->r, 1, 3), stride = rng_range(&g->r, 1, 3);
-    int pad = rng_below(&g->r, size / 2 + 1);
+/* What a pool does along each axis. */
+typedef struct pool {
+    int size, stride, pad, dilation;
+    bool ceil;
+} pool;
 
-    for (int i = 2; i < a->rank; i++) {
-        a->d[i] = dim_of((dim_min(g, a->d[i]) + 2 * pad - size) / stride + 1);
+/* Windows over n elements; one that begins in the right padding is none. */
+static int windows(const pool *p, int n)
+{
+    int rest = n + 2 * p->pad - p->dilation * (p->size - 1) - 1;
+    int out = (rest + (p->ceil ? p->stride - 1 : 0)) / p->stride + 1;
+
+    return p->ceil && (out - 1) * p->stride >= n + p->pad ? out - 1 : out;
+}
+
+static const char *pool_call(gen *g, val *a, bool max)
+{
+    pool p = {.size = rng_range(&g->r, 1, 3), .stride = rng_range(&g->r, 1, 3),
+              .dilation = 1, .ceil = rng_chance(&g->r, 30)};
+    const char *more = p.ceil ? ", ceil_mode=true" : "";
+    /* with `axes`, of the last only: what comes before is a batch */
+    int from = rng_chance(&g->r, 20) ? a->rank - 1 : 2;
+
+    p.pad = rng_below(&g->r, p.size / 2 + 1);
+    if (max && p.size == 2 && rng_chance(&g->r, 40)) {
+        p.dilation = 2;
+        more = str(g, "%s, dilation=2", more);
+    } else if (!max && rng_chance(&g->r, 30)) {
+        more = str(g, "%s, count_include_pad=false", more);
+    } else if (!max && rng_chance(&g->r, 20)) {
+        more = str(g, "%s, divisor_override=3", more);
+        a->lo *= 9;
+        a->hi *= 9;
     }
-    return str(g, "%s(%s, %d, %d, %d)", name, a->text, size, stride, pad);
+    for (int i = from; i < a->rank; i++) {
+        a->d[i] = dim_of(windows(&p, dim_min(g, a->d[i])));
+    }
+    return str(g, "%s(%s, %d, %d, %d%s%s)", max ? "max_pool" : "avg_pool",
+               a->text, p.size, p.stride, p.pad, more,
+               from > 2 ? ", axes=1" : "");
+}
+
+/* Another size, in the way of images. */
+static const char *resize_call(gen *g, const val *a, int n)
+{
+    static const char *const modes[] = {
+        "\"nearest\"", "\"nearest-exact\"", "\"linear\"",
+        "\"linear\", align_corners=true", "\"area\"", "\"bicubic\""};
+    int mode = rng_below(&g->r, a->rank == 4 ? 6 : 5);
+
+    return str(g, "interpolate(%s, %d, mode=%s)", a->text, n, modes[mode]);
 }
 
 /* Pooling and interpolation of x[N, C, ..]. */
 static bool op_pool(gen *g)
 {
-    static const char *const mode[] = {"nearest", "linear", "area"};
-    int how = rng_below(&g->r, 5), n = rng_range(&g->r, 1, 5);
+    int how = rng_below(&g->r, 7), n = rng_range(&g->r, 1, 5);
     /* of integers, sometimes: through them no gradient flows */
     bool any = (how == 0 || how == 3) && rng_chance(&g->r, 20);
     val a = operand(g, any ? W_NUM : W_FLOAT, 3, RANK);
@@ -333,15 +374,16 @@ static bool op_pool(gen *g)
         return false;
     }
     if (how < 2) {
-        a.text = pool_call(g, &a, how == 0 ? "max_pool" : "avg_pool");
+        a.text = pool_call(g, &a, how == 0);
     } else {
         for (int i = 2; i < a.rank; i++) {
             a.d[i] = dim_of(n);
         }
         a.text = how == 2   ? str(g, "adaptive_avg_pool(%s, %d)", a.text, n)
                  : how == 3 ? str(g, "adaptive_max_pool(%s, %d)", a.text, n)
-                            : str(g, "interpolate(%s, %d, mode=\"%s\")",
-                                  a.text, n, mode[rng_below(&g->r, 3)]);
+                            : resize_call(g, &a, n);
+        a.lo -= how > 3 ? fabs(a.hi) : 0; /* bicubic goes beyond */
+        a.hi += how > 3 ? fabs(a.hi) : 0;
     }
     put(g, a);
     return true;
@@ -435,7 +477,7 @@ static bool op_multinomial(gen *g)
 
 const op_row gen_reduce[] = {
     {op_reduce, 24},  {op_arg, 5},         {op_any, 5},
-    {op_spread, 6},   {op_scan, 8},        {op_softmax, 9},
+    {op_spread, 6},   {op_scan, 10},       {op_softmax, 9},
     {op_layer_norm, 7}, {op_rms_norm, 5}, {op_channel_norm, 9}, {op_pool, 14},
     {op_cross_entropy, 7}, {op_dropout, 3},
     {op_bernoulli, 3}, {op_multinomial, 2}, {0},
@@ -443,7 +485,7 @@ const op_row gen_reduce[] = {
 
 const op_row gen_regions[] = {
     {op_softmax, 16},      {op_layer_norm, 2}, {op_rms_norm, 8},
-    {op_channel_norm, 14}, {op_pool, 20},      {op_cross_entropy, 5},
-    {gen_sdpa, 12},        {gen_embedding, 9}, {op_scan, 16},
-    {gen_linalg, 12},      {0},
+    {op_channel_norm, 14}, {op_pool, 20},      {op_cross_entropy, 12},
+    {gen_sdpa, 22},        {gen_embedding, 9}, {op_scan, 16},
+    {gen_linalg, 12},      {gen_conv, 16},     {0},
 };
