@@ -19,6 +19,7 @@ typedef struct binder {
     tl_plan *pl;
     tl_rt *rt;
     tl_attrs **attrs; /* by attributes of the graph, without binds */
+    uint32_t *input_of; /* by input: its number in pl->inputs, plus 1 */
 } binder;
 
 /* ---- headers ------------------------------------------------------------ */
@@ -189,6 +190,7 @@ static tl_status list_headers(binder *b)
     if (!input_of || !pl->inputs || !pl->slices) {
         return tl_plan_no_memory(b->rt, n * sizeof(*pl->inputs));
     }
+    b->input_of = input_of;
     count_headers(pl, input_of);
     TL_TRY(room_for_lists(pl, b->rt));
     fill_lists(pl, input_of);
@@ -247,8 +249,10 @@ static tl_status bind_operands(binder *b, tl_pstep *s)
 
 /* Headers show the storages of inputs and targets, as if inputs began at
  * their storage's beginning; a target with a donor shows the donor's. */
-static void point_headers(tl_plan *pl)
+static void point_headers(const binder *b)
 {
+    tl_plan *pl = b->pl;
+
     for (uint32_t i = 0; i < pl->ninputs; i++) {
         tl_pinput *in = &pl->inputs[i];
 
@@ -256,15 +260,14 @@ static void point_headers(tl_plan *pl)
             in->headers[k]->storage = in->storage;
             in->headers[k]->offset = in->rel[k];
         }
-        for (uint32_t t = 0; t < pl->ntargets; t++) {
-            if (pl->targets[t].donor == in->index + 1) {
-                pl->targets[t].storage = in->storage;
-            }
-        }
     }
     for (uint32_t i = 0; i < pl->ntargets; i++) {
         tl_ptarget *t = &pl->targets[i];
+        uint32_t in = t->donor != 0 ? b->input_of[t->donor - 1] : 0;
 
+        if (in != 0) {
+            t->storage = pl->inputs[in - 1].storage;
+        }
         for (uint32_t k = 0; k < t->nheaders; k++) {
             t->headers[k]->storage = t->storage;
         }
@@ -314,7 +317,7 @@ static tl_status bind_tiles(binder *b)
             pl->slices[i].headers[k]->storage = next;
         }
     }
-    point_headers(pl);
+    point_headers(b);
     for (uint32_t n = 1; n < pl->steps.len && st == TL_OK; n++) {
         tl_pstep *s = &pl->steps.items[n];
 

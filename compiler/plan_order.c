@@ -25,7 +25,11 @@ typedef struct order_job {
     uint32_t *next, *first; /* successors: next[first[s] .. first[s + 1]) */
     uint32_t *waits;        /* by step: predecessors still to run */
     uint32_t *users;        /* by buffer: steps still to read it */
-    uint32_t *ready;
+    uint32_t *ready;        /* heap of nready steps, the next one first */
+    uint32_t nready;
+    int64_t *key;   /* by ready step: urgency as the rule has it */
+    uint32_t *at;   /* by ready step: 1 + its place in the heap; else 0 */
+    uint32_t *touch, *first_touch; /* steps that read or write each buffer */
     uint32_t *place; /* by step: its place in program order */
     bool *lasts;     /* by buffer: is an output in it? */
 } order_job;
@@ -115,6 +119,8 @@ static void link_edges(order_job *j)
 
 /* ---- scheduling --------------------------------------------------------- */
 
+enum { FEW = 8 }; /* operands among which equal ones are looked for */
+
 typedef enum rule {
     RULE_PROGRAM, /* the first in program order */
     RULE_FREEING, /* ... but what frees memory at once */
@@ -129,7 +135,7 @@ static bool is_last_use(const order_job *j, const tl_pstep *s, uint32_t i,
     const tl_plan *pl = j->pl;
     uint32_t times = 1;
 
-    for (uint32_t k = 0; k < s->nin && s->nin <= 8; k++) {
+    for (uint32_t k = 0; k < s->nin && s->nin <= FEW; k++) {
         uint32_t w = pl->refs.items[s->in + k];
 
         if (k != i && w != 0 && tl_pval_at(pl, w)->buf == b) {
@@ -180,25 +186,135 @@ static int64_t urgency(const order_job *j, uint32_t step)
                : growth(j, s);
 }
 
-/* Which of the ready steps comes next. */
-static uint32_t choose(const order_job *j, uint32_t nready, rule by)
+static int64_t key_of(const order_job *j, uint32_t step, rule by)
 {
-    uint32_t best = 0;
-    int64_t best_growth = 0;
+    int64_t g = by == RULE_PROGRAM ? 0 : urgency(j, step);
 
-    for (uint32_t i = 0; i < nready; i++) {
-        uint32_t s = j->ready[i];
-        int64_t g = by == RULE_PROGRAM ? 0 : urgency(j, s);
+    return by == RULE_FREEING && g > 0 ? 0 : g;
+}
 
-        g = by == RULE_FREEING && g > 0 ? 0 : g;
-        if (i == 0 || g < best_growth ||
-            (g == best_growth && j->place[s] < j->place[j->ready[best]])) {
-            best = i;
-            best_growth = g;
+/* ---- ready steps -------------------------------------------------------- */
+
+static bool comes_before(const order_job *j, uint32_t a, uint32_t b)
+{
+    return j->key[a] != j->key[b] ? j->key[a] < j->key[b]
+                                  : j->place[a] < j->place[b];
+}
+
+static void put(order_job *j, uint32_t i, uint32_t step)
+{
+    j->ready[i] = step;
+    j->at[step] = i + 1;
+}
+
+/* Put a step into place i of the heap or above it. */
+static void rise(order_job *j, uint32_t i, uint32_t step)
+{
+    while (i > 0 && comes_before(j, step, j->ready[(i - 1) / 2])) {
+        put(j, i, j->ready[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    put(j, i, step);
+}
+
+/* ... or below it. */
+static void sink(order_job *j, uint32_t i, uint32_t step)
+{
+    uint32_t child;
+
+    while ((child = 2 * i + 1) < j->nready) {
+        if (child + 1 < j->nready &&
+            comes_before(j, j->ready[child + 1], j->ready[child])) {
+            child++;
+        }
+        if (!comes_before(j, j->ready[child], step)) {
+            break;
+        }
+        put(j, i, j->ready[child]);
+        i = child;
+    }
+    put(j, i, step);
+}
+
+static void add_ready(order_job *j, uint32_t step, rule by)
+{
+    j->key[step] = key_of(j, step, by);
+    rise(j, j->nready++, step);
+}
+
+static uint32_t take_first(order_job *j)
+{
+    uint32_t first = j->ready[0], last = j->ready[--j->nready];
+
+    j->at[first] = 0;
+    if (j->nready > 0) {
+        sink(j, 0, last);
+    }
+    return first;
+}
+
+/* Fewer steps than before have still to read buffer `b`: ready steps that free
+ * it now are more urgent. */
+static void fewer_users(order_job *j, uint32_t b, rule by)
+{
+    for (uint32_t i = j->first_touch[b]; i < j->first_touch[b + 1]; i++) {
+        uint32_t step = j->touch[i];
+        int64_t key;
+
+        if (j->at[step] == 0) {
+            continue;
+        }
+        key = key_of(j, step, by);
+        if (key < j->key[step]) {
+            j->key[step] = key;
+            rise(j, j->at[step] - 1, step);
         }
     }
-    return best;
 }
+
+/* The buffer of operand or result `k` of a step, 0: none. */
+static uint32_t buffer_of(const tl_plan *pl, const tl_pstep *s, uint32_t k)
+{
+    uint32_t v = pl->refs.items[k < s->nin ? s->in + k
+                                           : s->out + (k - s->nin)];
+
+    return v ? tl_pval_at(pl, v)->buf : 0;
+}
+
+/* Which steps touch each buffer. */
+static tl_status list_touches(order_job *j)
+{
+    const tl_plan *pl = j->pl;
+    uint32_t *first = tl_calloc((size_t)pl->bufs.len + 2, sizeof(*first));
+    size_t n = 0;
+
+    j->first_touch = first;
+    for (uint32_t s = 1; s < pl->steps.len && first; s++) {
+        const tl_pstep *step = &pl->steps.items[s];
+
+        for (uint32_t k = 0; k < step->nin + step->nout; k++, n++) {
+            first[buffer_of(pl, step, k) + 1]++;
+        }
+    }
+    j->touch = tl_malloc((n + 1) * sizeof(*j->touch));
+    if (!first || !j->touch) {
+        return tl_plan_no_memory(j->rt, n * sizeof(*j->touch));
+    }
+    for (size_t b = 0; b <= pl->bufs.len; b++) {
+        first[b + 1] += first[b];
+    }
+    for (uint32_t s = (uint32_t)pl->steps.len; s-- > 1;) {
+        const tl_pstep *step = &pl->steps.items[s];
+
+        for (uint32_t k = 0; k < step->nin + step->nout; k++) {
+            j->touch[--first[buffer_of(pl, step, k) + 1]] = s;
+        }
+    }
+    memmove(first, first + 1, ((size_t)pl->bufs.len + 1) * sizeof(*first));
+    return TL_OK;
+}
+
+/* ---- an order ----------------------------------------------------------- */
 
 static void count_users(order_job *j)
 {
@@ -216,18 +332,23 @@ static void count_users(order_job *j)
     }
 }
 
-static void run_step(order_job *j, uint32_t step, uint32_t *nready)
+static void run_step(order_job *j, uint32_t step, rule by)
 {
     const tl_pstep *s = &j->pl->steps.items[step];
 
     for (uint32_t i = 0; i < s->nin; i++) {
-        uint32_t v = j->pl->refs.items[s->in + i];
+        j->users[buffer_of(j->pl, s, i)]--;
+    }
+    for (uint32_t i = 0; i < s->nin && by != RULE_PROGRAM; i++) {
+        uint32_t b = buffer_of(j->pl, s, i);
 
-        j->users[v ? tl_pval_at(j->pl, v)->buf : 0]--;
+        if (b != 0 && j->users[b] <= FEW) {
+            fewer_users(j, b, by);
+        }
     }
     for (uint32_t i = j->first[step]; i < j->first[step + 1]; i++) {
         if (--j->waits[j->next[i]] == 0) {
-            j->ready[(*nready)++] = j->next[i];
+            add_ready(j, j->next[i], by);
         }
     }
 }
@@ -236,21 +357,22 @@ static void run_step(order_job *j, uint32_t step, uint32_t *nready)
 static tl_status schedule(order_job *j, rule by)
 {
     tl_plan *pl = j->pl;
-    uint32_t nready = 0, n = 0;
+    uint32_t n = 0;
 
     link_edges(j);
     count_users(j);
+    j->nready = 0;
+    memset(j->at, 0, pl->steps.len * sizeof(*j->at));
     for (uint32_t s = 1; s < pl->steps.len; s++) {
         if (!pl->steps.items[s].fused && j->waits[s] == 0) {
-            j->ready[nready++] = s;
+            add_ready(j, s, by);
         }
     }
-    while (nready > 0) {
-        uint32_t i = choose(j, nready, by), s = j->ready[i];
+    while (j->nready > 0) {
+        uint32_t s = take_first(j);
 
-        j->ready[i] = j->ready[--nready];
         pl->order[n++] = s;
-        run_step(j, s, &nready);
+        run_step(j, s, by);
     }
     return n == pl->norder
                ? TL_OK
@@ -268,11 +390,13 @@ static tl_status make_room(order_job *j)
     j->waits = tl_calloc(steps, sizeof(*j->waits));
     j->ready = tl_calloc(steps, sizeof(*j->ready));
     j->place = tl_calloc(steps, sizeof(*j->place));
+    j->key = tl_calloc(steps, sizeof(*j->key));
+    j->at = tl_calloc(steps, sizeof(*j->at));
     j->users = tl_calloc(bufs, sizeof(*j->users));
     j->lasts = tl_calloc(bufs, sizeof(*j->lasts));
-    return j->first && j->waits && j->ready && j->place && j->users &&
-                   j->lasts
-               ? TL_OK
+    return j->first && j->waits && j->ready && j->place && j->key && j->at &&
+                   j->users && j->lasts
+               ? list_touches(j)
                : tl_plan_no_memory(j->rt, steps * sizeof(*j->first));
 }
 
@@ -284,6 +408,10 @@ static void free_room(order_job *j)
     tl_free(j->waits);
     tl_free(j->ready);
     tl_free(j->place);
+    tl_free(j->key);
+    tl_free(j->at);
+    tl_free(j->touch);
+    tl_free(j->first_touch);
     tl_free(j->users);
     tl_free(j->lasts);
 }

@@ -5,8 +5,8 @@
  * smallest gap that takes it between those placed before whose lives overlap
  * (best fit).  Each is tried again with the block that came out highest placed
  * first, as long as plans are small enough for that.  The smallest arena wins,
- * and one that needs no more than the bytes live at one time ends the search.
- */
+ * and one that is hardly larger than the bytes live at one time ends the
+ * search. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -17,7 +17,10 @@
 #include "compiler/plan_impl.h"
 #include "runtime/base/mem.h"
 
-enum { WORK = 500000 }; /* pairs of blocks looked at for each order */
+enum {
+    WORK = 500000, /* pairs of blocks looked at for each order */
+    GOOD = 200     /* a part in so many above the bound is good enough */
+};
 
 typedef struct block {
     size_t bytes, at;
@@ -181,7 +184,9 @@ static void search(tl_plan *pl, block *blocks, size_t n, block **lists,
 {
     size_t tries = n > 0 ? WORK / (n * n) + 1 : 1;
 
-    for (size_t i = 0; i < tries && pl->arena > pl->lower_bound; i++) {
+    size_t good = pl->lower_bound + pl->lower_bound / GOOD;
+
+    for (size_t i = 0; i < tries && pl->arena > good; i++) {
         size_t end = place(blocks, n, lists, lists + room);
 
         if (end < pl->arena) {

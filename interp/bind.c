@@ -1,5 +1,6 @@
 /* bind.c - arguments to parameters of a function of the program. */
-#include <stdio.h>
+#include <string.h>
+
 #include "interp/call.h"
 #include "interp/dict.h"
 #include "interp/eval_impl.h"
@@ -209,6 +210,18 @@ static tl_span arg_span(const tl_funcdef *fn, const tl_args *args, uint32_t i)
     return args->span;
 }
 
+enum { NAME = 60 }; /* letters of a name in messages */
+
+/* `name`, for messages.  Not by printf: every call with types comes by. */
+static void quote(char out[NAME + 3], const char *name)
+{
+    size_t n = strnlen(name, NAME);
+
+    out[0] = '`';
+    memcpy(out + 1, name, n);
+    memcpy(out + 1 + n, "`", 2);
+}
+
 static tl_status check_params(tl_eval *ev, const tl_args *args,
                               unsigned steps)
 {
@@ -216,12 +229,12 @@ static tl_status check_params(tl_eval *ev, const tl_args *args,
 
     for (uint32_t i = 0; i < fn->params.len; i++) {
         const tl_ast_param *p = TL_AST(param, fn->params.items[i]);
-        char what[80];
+        char what[NAME + 3];
 
         if (p->type == NULL || p->star != 0) {
             continue;
         }
-        snprintf(what, sizeof(what), "`%.60s`", p->name->text);
+        quote(what, p->name->text);
         TL_TRY(tl_check_type_step(ev, p->type,
                                   &ev->frame->slots[p->ref.index], what,
                                   arg_span(fn, args, i), steps));

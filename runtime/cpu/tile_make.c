@@ -8,6 +8,7 @@
 
 #include "runtime/cpu/tile_make.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "runtime/base/check.h"
@@ -522,9 +523,28 @@ static tl_status fill(tl_tile_maker *m, tl_diag *diag)
     return TL_OK;
 }
 
+/* A maker in which nothing is made; what is added sets itself. */
+static void begin(tl_tile_maker *m, const tl_tile_source *s)
+{
+    size_t nin = (size_t)s->nin, n = (size_t)s->nsteps;
+
+    memset(m, 0, offsetof(tl_tile_maker, operand));
+    memset(m->operand, 0, nin * sizeof m->operand[0]);
+    memset(m->scalar, 0, n * sizeof m->scalar[0]);
+    memset(m->first_line, 0, n * sizeof m->first_line[0]);
+    memset(m->shape, 0, n * sizeof m->shape[0]);
+    memset(m->p, 0, n * sizeof m->p[0]);
+    memset(m->form, 0, nin * sizeof m->form[0]);
+    memset(m->wide, 0, nin * sizeof m->wide[0]);
+    memset(m->form[TL_TILE_MAX_OPERANDS], 0, n * sizeof m->form[0]);
+    memset(m->wide[TL_TILE_MAX_OPERANDS], 0, n * sizeof m->wide[0]);
+    m->s = s;
+    m->isa = tl_tile_isa_get();
+}
+
 tl_status tl_tile_make(tl_tile **out, const tl_tile_source *s, tl_diag *diag)
 {
-    tl_tile_maker *m = tl_calloc(1, sizeof *m);
+    tl_tile_maker *m = tl_malloc(sizeof *m);
     tl_status st;
 
     TL_CHECK(s->nsteps <= TL_TILE_MAX_STEPS && s->nsteps > 0 &&
@@ -533,12 +553,11 @@ tl_status tl_tile_make(tl_tile **out, const tl_tile_source *s, tl_diag *diag)
     if (m == NULL) {
         return tl_fail_memory(diag, "a tile program", sizeof *m);
     }
-    m->s = s;
-    m->isa = tl_tile_isa_get();
+    begin(m, s);
     TL_GOTO(st, fill(m, diag));
     st = tl_tile_finish(m, out, diag);
 out:
-    for (int i = 0; i < TL_TILE_MAX_OPERANDS; i++) {
+    for (int i = 0; i < s->nin; i++) {
         tl_free(m->operand[i].copy);
     }
     tl_free(m);

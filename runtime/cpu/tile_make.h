@@ -20,6 +20,8 @@ typedef struct tl_tile_maker {
     double ns;
     bool careful; /* there are checks: results are written last */
     int noperands, nplaces, ncodes, nchecks, nlines;
+    /* From here on only what the source needs has been set: much would cost
+     * more to clear than to use. */
     tl_tile_operand operand[TL_TILE_OPERANDS];
     tl_tile_place place[TL_TILE_MAX_PLACES];
     tl_tile_code code[TL_TILE_MAX_CODES]; /* all, in order */

@@ -1,7 +1,11 @@
 /* test_buf.c - the growable string and its escapes. */
 #include <criterion/criterion.h>
 
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "runtime/base/buf.h"
 #include "runtime/base/mem.h"
@@ -62,6 +66,46 @@ Test(buf, printf_of_exactly_the_room_left)
     tl_buf_printf(&buf, "%64s", "b");
     cr_assert_eq(buf.len, 127);
     cr_assert_eq(buf.data[126], 'b');
+}
+
+#define SAME_AS_C(...)                                                        \
+    do {                                                                     \
+        char wanted[200];                                                    \
+                                                                             \
+        snprintf(wanted, sizeof(wanted), __VA_ARGS__);                       \
+        tl_buf_clear(&buf);                                                  \
+        tl_buf_puts(&buf, ">");                                              \
+        tl_buf_printf(&buf, __VA_ARGS__);                                    \
+        cr_assert_str_eq(tl_buf_str(&buf) + 1, wanted);                      \
+        cr_assert_eq(buf.len, strlen(wanted) + 1);                           \
+    } while (0)
+
+Test(buf, printf_writes_what_c_does)
+{
+    SAME_AS_C("no conversion");
+    SAME_AS_C("100%% of %s, %c", "it", 'x');
+    SAME_AS_C("%d %d %d %u", 0, INT_MIN, INT_MAX, UINT_MAX);
+    SAME_AS_C("%ld %ld %lu", LONG_MIN, LONG_MAX, ULONG_MAX);
+    SAME_AS_C("%lld %lld %llu", LLONG_MIN, LLONG_MAX, ULLONG_MAX);
+    SAME_AS_C("%zu %zd", SIZE_MAX, (ssize_t)-1);
+    SAME_AS_C("%s%s", "", "");
+    SAME_AS_C("%d, %5d, %-5d|%05d", 1, 2, 3, 4);
+    SAME_AS_C("%s %.2s %*s %.*s", "ab", "cde", 4, "f", 1, "gh");
+    SAME_AS_C("%u %g %.17g %x %lx", 7u, 0.5, 0.1, 255u, 255ul);
+    SAME_AS_C("%hd %i %p", (short)3, 4, (void *)&buf);
+}
+
+Test(buf, printf_without_memory_writes_nothing)
+{
+    char longer[100];
+
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    tl_buf_puts(&buf, "kept");
+    tl_mem_fail_at(1, false);
+    tl_buf_printf(&buf, "%d and %s", 1, longer);
+    cr_assert(buf.failed);
+    cr_assert_str_eq(tl_buf_str(&buf), "kept");
 }
 
 Test(buf, out_of_memory_sticks_until_cleared)
