@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/base/mem.h"
 #include "runtime/base/threads.h"
@@ -304,6 +306,37 @@ Test(threads, unused_pool_starts_no_thread_and_leaks_nothing)
     cr_expect_eq(tl_mem_attempts(), attempts);
     free_pool(pool);
     cr_expect_eq(tl_mem_live_blocks(), before);
+}
+
+/* The child has no worker threads: it does all tasks itself, and ends. */
+Test(threads, child_of_a_fork_works_alone)
+{
+    tl_threads *pool = new_pool(4);
+    tally t = new_tally(200, 4);
+    int status = -1;
+    pid_t pid;
+
+    tl_threads_run(pool, 200, note_run, &t);
+    pid = fork();
+    cr_assert(pid >= 0);
+    if (pid == 0) {
+        bool good = true;
+
+        alarm(5); /* it must not hang */
+        for (int i = 0; i < 20; i++) {
+            tl_threads_run(pool, 200, note_run, &t);
+        }
+        for (int i = 0; i < 200; i++) {
+            good = good && atomic_load(&t.runs[i]) == 21;
+        }
+        _exit(good ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+    tl_threads_run(pool, 200, note_run, &t);
+    expect_each_once(&t, 2);
+    free(t.runs);
+    free_pool(pool);
 }
 
 Test(threads, available_is_within_bounds)
