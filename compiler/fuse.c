@@ -4,7 +4,9 @@
  * operands, in program order, as long as the group stays *convex*: no path
  * leaves it and comes back, so that all of its operands can be there before
  * it runs.  Rows that are reduced or computed as a whole join as well, and a
- * reduction of other axes may end a group (fuse_class.c).  Nothing is joined
+ * reduction of other axes may end a group (fuse_class.c), which others still
+ * join if they read neither its result nor what it reduces: a loss and its
+ * gradient are one pass.  Nothing is joined
  * across an effect, and what may fail because of data stays alone, so that
  * failures keep their order.  What only the group reads is never in memory. */
 #ifdef HAVE_CONFIG_H
@@ -28,7 +30,7 @@ typedef struct group {
     uint32_t space;    /* a value of its space's shape */
     uint32_t count;    /* tile steps; 0: nothing can join */
     uint8_t trailing;  /* axes of its rows; 0: it has none */
-    bool closed;       /* a reduction ends it */
+    uint32_t end;      /* the reduction that ends it, or 0 */
     uint8_t why;       /* count 0: tl_fuse_why */
 } group;
 
@@ -136,12 +138,16 @@ static bool reaches(fuser *f, uint32_t from, uint32_t to)
 }
 
 /* Can a step of a group with this space read value v, which step m of the
- * group makes, as it is made?  A row's number may get axes of size 1. */
+ * group makes, as it is made?  A row's number may get axes of size 1; what a
+ * reduction at the end gives is there when all is done. */
 static bool reads_well(const fuser *f, uint32_t m, uint32_t v, uint32_t space,
                        uint32_t trailing)
 {
     const tl_pval *x = tl_pval_at(f->pl, v);
 
+    if (f->cls[m] == TL_FUSE_REDUCE) {
+        return false;
+    }
     return makes(f, m, v)
                ? f->cls[m] != TL_FUSE_FOLD ||
                      tl_fuse_is_per_row(f->pl, v, space, trailing)
@@ -210,25 +216,34 @@ static bool same_shape(const fuser *f, uint32_t v, uint32_t w)
            memcmp(x->size, y->size, x->rank * sizeof(*x->size)) == 0;
 }
 
-/* A reduction of other axes ends group `a`, whose last step makes what it
- * reads: nothing else there reads that. */
-static bool can_end(const fuser *f, uint32_t a, uint32_t reduction)
+/* Does a step of group `a`, but for the reduction, read what that reduces? */
+static bool reads_reduced(const fuser *f, uint32_t a, uint32_t reduction)
 {
     uint32_t v = f->pl->refs.items[step_at(f, reduction)->in];
-    uint32_t m = maker_of(f, step_at(f, reduction), 0);
 
-    if (f->info[a].trailing != 0 || !makes(f, m, v) ||
-        !same_shape(f, v, f->info[a].space)) {
-        return false;
-    }
     for (uint32_t s = a; s != 0; s = f->next[s]) {
-        for (uint32_t i = 0; i < step_at(f, s)->nin; i++) {
-            if (f->pl->refs.items[step_at(f, s)->in + i] == v) {
-                return false;
+        for (uint32_t i = 0; i < step_at(f, s)->nin && s != reduction; i++) {
+            uint32_t w = f->pl->refs.items[step_at(f, s)->in + i];
+
+            if (w != 0 && tl_pval_at(f->pl, w)->buf ==
+                              tl_pval_at(f->pl, v)->buf) {
+                return true;
             }
         }
     }
-    return true;
+    return false;
+}
+
+/* A reduction of other axes ends groups `a` and `b`, one of which makes what
+ * it reads: nothing else there reads that. */
+static bool can_end(const fuser *f, uint32_t a, uint32_t b, const group *both)
+{
+    const tl_pstep *end = step_at(f, both->end);
+    uint32_t v = f->pl->refs.items[end->in], m = maker_of(f, end, 0);
+
+    return both->trailing == 0 && makes(f, m, v) &&
+           same_shape(f, v, both->space) && !reads_reduced(f, a, both->end) &&
+           !reads_reduced(f, b, both->end);
 }
 
 /* Do the spaces of two groups go together?  One of them may have a number a
@@ -237,7 +252,7 @@ static tl_fuse_why agree(const fuser *f, uint32_t a, uint32_t b, group *both)
 {
     const group *x = &f->info[a], *y = &f->info[b];
 
-    if (x->closed || y->closed) {
+    if (x->end != 0 && y->end != 0) {
         return TL_WHY_CLOSED;
     }
     if (x->trailing && y->trailing && x->trailing != y->trailing) {
@@ -245,6 +260,7 @@ static tl_fuse_why agree(const fuser *f, uint32_t a, uint32_t b, group *both)
     }
     *both = x->trailing >= y->trailing ? *x : *y;
     both->count = x->count + y->count;
+    both->end = x->end + y->end;
     if (same_shape(f, x->space, y->space)) {
         return TL_WHY_NONE;
     }
@@ -265,9 +281,6 @@ static tl_fuse_why why_not(const fuser *f, uint32_t a, uint32_t b,
     if (f->info[a].count == 0) {
         return (tl_fuse_why)f->info[a].why;
     }
-    if (f->cls[a] == TL_FUSE_REDUCE) { /* alone: what reads it is outside */
-        return TL_WHY_CLOSED;
-    }
     if (f->info[a].count + f->info[b].count > MAX_STEPS) {
         return TL_WHY_STEPS;
     }
@@ -275,9 +288,8 @@ static tl_fuse_why why_not(const fuser *f, uint32_t a, uint32_t b,
         return TL_WHY_EFFECT;
     }
     why = agree(f, a, b, both);
-    if (why == TL_WHY_NONE && f->cls[b] == TL_FUSE_REDUCE) {
-        both->closed = true;
-        why = can_end(f, a, b) ? TL_WHY_NONE : TL_WHY_TWICE;
+    if (why == TL_WHY_NONE && both->end != 0 && !can_end(f, a, b, both)) {
+        why = TL_WHY_TWICE;
     }
     return why;
 }
@@ -336,7 +348,9 @@ static void join_operands(fuser *f, uint32_t s)
         if (m == 0 || f->group[m] == f->group[s]) {
             continue;
         }
-        why = can_join(f, f->group[m], f->group[s], &both);
+        why = f->cls[m] == TL_FUSE_REDUCE
+                  ? TL_WHY_CLOSED
+                  : can_join(f, f->group[m], f->group[s], &both);
         if (why == TL_WHY_NONE) {
             join(f, f->group[m], f->group[s], &both);
         } else if (step->why == TL_WHY_NONE) {
@@ -358,6 +372,7 @@ static void find_groups(fuser *f)
         f->cls[s] = k.cls;
         f->info[s] = (group){.space = k.space,
                              .count = k.count,
+                             .end = k.cls == TL_FUSE_REDUCE ? s : 0,
                              .trailing = k.trailing,
                              .why = k.why};
         segment += step->effects;
@@ -441,29 +456,46 @@ static tl_status list_inputs(fuser *f, uint32_t g, tl_pstep *to)
     return TL_OK;
 }
 
-/* Results that somebody else reads; what a reduction at the end gives comes
- * last, read or not. */
-static tl_status list_results(fuser *f, uint32_t g, tl_pstep *to)
+/* Results of a member that somebody else reads. */
+static tl_status list_results_of(fuser *f, uint32_t s, tl_pstep *to)
 {
     tl_plan *pl = f->pl;
 
-    to->out = (uint32_t)pl->refs.len;
-    for (uint32_t s = g; s != 0; s = f->next[s]) {
-        for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
-            uint32_t v = pl->refs.items[step_at(f, s)->out + k];
+    for (uint32_t k = 0; k < step_at(f, s)->nout; k++) {
+        uint32_t v = pl->refs.items[step_at(f, s)->out + k];
 
-            if (f->external[tl_pval_at(pl, v)->buf] ||
-                f->cls[s] == TL_FUSE_REDUCE) {
-                f->external[tl_pval_at(pl, v)->buf] = 1;
-                TL_TRY(push(f, v, &to->nout));
-            }
+        if (f->external[tl_pval_at(pl, v)->buf]) {
+            TL_TRY(push(f, v, &to->nout));
         }
     }
-    to->part = (uint32_t)pl->refs.len;
-    for (uint32_t s = g; s != 0; s = f->next[s]) {
-        TL_TRY(push(f, s, &to->nparts));
-    }
     return TL_OK;
+}
+
+/* Results, and members; a reduction at the end comes last, its result read or
+ * not. */
+static tl_status list_results(fuser *f, uint32_t g, tl_pstep *to)
+{
+    uint32_t end = f->info[g].end;
+
+    to->out = (uint32_t)f->pl->refs.len;
+    for (uint32_t s = g; s != 0; s = f->next[s]) {
+        if (s != end) {
+            TL_TRY(list_results_of(f, s, to));
+        }
+    }
+    if (end != 0) {
+        uint32_t v = f->pl->refs.items[step_at(f, end)->out];
+
+        f->external[tl_pval_at(f->pl, v)->buf] = 1;
+        TL_TRY(list_results_of(f, end, to));
+    }
+    to->part = (uint32_t)f->pl->refs.len;
+    for (uint32_t s = g; s != 0; s = f->next[s]) {
+        if (s != end) {
+            TL_TRY(push(f, s, &to->nparts));
+        }
+    }
+    return end != 0 ? push(f, end, &to->nparts) : TL_OK;
 }
 
 /* A member becomes a part of step `number`, without buffers of its own where
@@ -535,7 +567,7 @@ static tl_status add_group(fuser *f, uint32_t g)
                    .node = step_at(f, f->tail[g])->node,
                    .space = f->info[g].space,
                    .trailing = f->info[g].trailing,
-                   .reduces = f->info[g].closed};
+                   .reduces = f->info[g].end != 0};
 
     tell_why(f, g, &to);
     TL_TRY(view_statistics(f, g));

@@ -181,6 +181,28 @@ static unsigned outliving(const tl_plan *pl, unsigned *n)
     return late;
 }
 
+/* KiB that the steps of a plan read and write, each operand and result once a
+ * step. */
+static size_t moved(const tl_plan *pl)
+{
+    size_t bytes = 0;
+
+    for (uint32_t pos = 0; pos < pl->norder; pos++) {
+        const tl_pstep *s = &pl->steps.items[pl->order[pos]];
+
+        for (uint32_t i = 0; i < s->nin + s->nout; i++) {
+            const uint32_t *refs = &pl->refs.items[i < s->nin ? s->in
+                                                              : s->out];
+            uint32_t v = refs[i < s->nin ? i : i - s->nin];
+            const tl_pval *x = tl_pval_at(pl, v);
+
+            bytes += v ? (size_t)x->numel * tl_dtype_size((tl_dtype)x->dtype)
+                       : 0;
+        }
+    }
+    return bytes >> 10;
+}
+
 static void put(const char *name, size_t figure)
 {
     printf("%s %zu\n", name, figure);
@@ -192,6 +214,7 @@ static void put_plan(const tl_plan *pl)
     size_t over = pl->arena - pl->lower_bound;
 
     put("kernels", pl->kernels);
+    put("moved", moved(pl)); /* KiB */
     put("copies", pl->copies);
     put("not-donated", pl->ntargets - pl->donated);
     put("arena-over-bound", /* in a thousand */

@@ -186,6 +186,45 @@ Test(fuse, a_reduction_of_columns_ends_a_group)
            2, 2);
 }
 
+/* A loss and what its gradient needs: one pass. */
+Test(fuse, others_join_a_group_that_a_reduction_ends)
+{
+    expect("graph\n" INPUTS "%3: f32[40, 8] = exp %1\n"
+           "%4: f32[40, 8] = mul %3 %2\n"
+           "%5: f32[8] = sum %4 { axes=1 }\n"
+           "%6: f32[40, 8] = neg %3\n"
+           "%7: f32[40, 8] = mul %6 %2\n"
+           "output %5 %7\n",
+           1, 5);
+}
+
+Test(fuse, nothing_joins_that_reads_what_a_reduction_gives_or_reads)
+{
+    expect("graph\n" INPUTS "%3: f32[40, 8] = exp %1\n"
+           "%4: f32[8] = sum %3 { axes=1 }\n"
+           "%5: f32[40, 8] = sub %2 %4\n"
+           "output %5\n",
+           2, 2);
+    expect("graph\n" INPUTS "%3: f32[40, 8] = mul %1 %2\n"
+           "%4: f32[40, 8] = exp %3\n"
+           "%5: f32[8] = sum %4 { axes=1 }\n"
+           "%6: f32[40, 8] = neg %3\n"
+           "%7: f32[40, 8] = sub %4 %6\n"
+           "output %5 %7\n",
+           2, 4);
+}
+
+Test(fuse, one_reduction_ends_a_group)
+{
+    expect("graph\n" INPUTS "%3: f32[40, 8] = exp %1\n"
+           "%4: f32[40, 8] = mul %3 %2\n"
+           "%5: f32[8] = sum %4 { axes=1 }\n"
+           "%6: f32[40, 8] = neg %3\n"
+           "%7: f32[8] = sum %6 { axes=1 }\n"
+           "output %5 %7\n",
+           2, 4);
+}
+
 /* A chain of 100 is cut into groups that the tile machine takes. */
 Test(fuse, long_chains_are_cut)
 {
