@@ -328,8 +328,9 @@ static tl_status tensor_binary(tl_eval *ev, tl_oper op, tl_value a,
     if (t == TL_OP_matmul) {
         fit = tl_is_tensor(a) && tl_is_tensor(b);
     }
-    if (t == TL_OP_pow && b.tag == TL_V_INT && b.i == 2) {
-        return tl_eval_op(ev, TL_OP_square, in, 1, NULL, out); /* x ** 2 */
+    if (t == TL_OP_pow && b.tag == TL_V_INT && (b.i == 2 || b.i == 3)) {
+        t = b.i == 2 ? TL_OP_square : TL_OP_cube; /* x ** 2, x ** 3 */
+        return tl_eval_op(ev, t, in, 1, NULL, out);
     }
     if (fit && t != TL_OP_COUNT) {
         return tl_eval_op(ev, t, in, 2, NULL, out);

@@ -13,4 +13,45 @@
 #define ROW_TYPE float
 #define ROW_NAME f32
 #define ROW_P(v) ((float)(v))
+
+/* ---- rows with a quick loop ---------------------------------------------- */
+
+#define ROW_QUICK(row, n, in) quick_##row(n, in)
+
+static bool quick_sin(int64_t n, const void *const *in)
+{
+    const float *x = in[0];
+    int large = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        large |= !(tl_abs_f32(x[i]) < TL_SMALL_ANGLE);
+    }
+    return large == 0;
+}
+
+static bool quick_mod(int64_t n, const void *const *in)
+{
+    const float *a = in[0], *b = in[1];
+    int far = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        far |= !tl_fmod_is_near_f32(a[i], b[i]);
+    }
+    return far == 0;
+}
+
+#define QUICK_sin , 1
+#define QUICK_cos , 1
+#define QUICK_tan , 1
+#define QUICK_mod , 1
+#define QUICK_floordiv , 1
+#define quick_cos quick_sin
+#define quick_tan quick_sin
+#define quick_floordiv quick_mod
+#define tl_sin_f32(x) tl_sin_of_f32(x, quick)
+#define tl_cos_f32(x) tl_cos_of_f32(x, quick)
+#define tl_tan_f32(x) tl_tan_of_f32(x, quick)
+#define tl_mod_f32(a, b) tl_mod_of_f32(a, b, quick)
+#define tl_floordiv_f32(a, b) tl_floordiv_of_f32(a, b, quick)
+
 #include "runtime/cpu/map_rows.h"

@@ -6,6 +6,9 @@
  *   ROW_FN(fn)     what M(fn) means
  *   ROW_P(v)       a double attribute as ROW_TYPE
  *   ROW_GRADIENTS  defined: with gradients
+ *   QUICK_<row>    `, 1` for a row whose loop is vector code where ROW_QUICK
+ *                  (row, n, in) is true of its inputs; `quick` in what M(fn)
+ *                  means is a constant then, which tells the two apart
  *   ROW_FLOAT, ROW_NUM, ROW_ANY, ROW_BOOL(code)  code, or nothing, for rows
  *                  of that column `types` */
 #define PASTE_(a, b, c) a##_##b##_##c
@@ -24,7 +27,29 @@
                                                                              \
     (void)name;
 
-#define LOOP(name, to_type, from, operands, formula)                         \
+#define SECOND(a, b, ...) b
+#define SECOND_OF(...) SECOND(__VA_ARGS__)
+#define BODY_OF(row) PASTE2(BODY_, SECOND_OF(QUICK_##row, 0, ~))
+#define PASTE2(a, b) PASTE2_(a, b)
+#define PASTE2_(a, b) a##b
+
+#define EACH(to_type, operands, formula)                                     \
+    TL_INDEPENDENT                                                           \
+    for (int64_t i = 0; i < n; i++) {                                        \
+        operands res[i] = (to_type)(formula);                                \
+    }
+#define BODY_0(row, to_type, operands, formula)                              \
+    EACH(to_type, operands, formula)
+#define BODY_1(row, to_type, operands, formula)                              \
+    if (ROW_QUICK(row, n, in)) {                                             \
+        enum { quick = 1 };                                                  \
+        EACH(to_type, operands, formula)                                     \
+    } else {                                                                 \
+        enum { quick = 0 };                                                  \
+        EACH(to_type, operands, formula)                                     \
+    }
+
+#define LOOP(name, row, to_type, from, operands, formula)                    \
     static void name(int64_t n, const void *const *in, void *to,             \
                      const double *p)                                        \
     {                                                                        \
@@ -34,10 +59,7 @@
                                                                              \
         (void)p0;                                                            \
         (void)p1;                                                            \
-        TL_INDEPENDENT                                                       \
-        for (int64_t i = 0; i < n; i++) {                                    \
-            operands res[i] = (to_type)(formula);                            \
-        }                                                                    \
+        BODY_OF(row)(row, to_type, operands, formula)                        \
     }
 
 #define FROM1 FROM(0)
@@ -49,12 +71,12 @@
 #define IN3 OPERAND(a, 0) OPERAND(b, 1) OPERAND(c, 2)
 #define YG OPERAND(y, 3) OPERAND(g, 4)
 #define VALUE(row, n, formula)                                               \
-    LOOP(FN(value, row), ROW_TYPE, FROM##n, IN##n, formula)
+    LOOP(FN(value, row), row, ROW_TYPE, FROM##n, IN##n, formula)
 #define COMPARE(row, n, formula)                                             \
-    LOOP(FN(value, row), uint8_t, FROM##n, IN##n, formula)
+    LOOP(FN(value, row), row, uint8_t, FROM##n, IN##n, formula)
 #ifdef ROW_GRADIENTS
 #define GRAD(which, row, n, formula)                                         \
-    LOOP(FN(which, row), ROW_TYPE, FROM##n FROM_YG, IN##n YG, formula)
+    LOOP(FN(which, row), row, ROW_TYPE, FROM##n FROM_YG, IN##n YG, formula)
 #else
 #define GRAD(which, row, n, formula)
 #endif
@@ -108,6 +130,14 @@ const tl_map_loops TABLE(ROW_NAME) = {
 #undef inf
 #undef FROM
 #undef OPERAND
+#undef SECOND
+#undef SECOND_OF
+#undef BODY_OF
+#undef PASTE2
+#undef PASTE2_
+#undef EACH
+#undef BODY_0
+#undef BODY_1
 #undef LOOP
 #undef FROM1
 #undef FROM2

@@ -12,6 +12,7 @@
 #define TL_CPU_SCALAR_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -67,11 +68,39 @@ static inline double tl_abs_f64(double x)
     return fabs(x);
 }
 
+/* a * b + c, rounded once.  Where the CPU has no such instruction: the sum in
+ * double, to odd, then to float (Boldo and Melquiond, "Emulation of FMA and
+ * correctly rounded sums", 2008). */
+static inline float tl_fma_f32(float a, float b, float c)
+{
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+    return __builtin_fmaf(a, b, c);
+#else
+    double p = (double)a * (double)b, d = c, sum = p + d, back = sum - p;
+    double rest = (p - (sum - back)) + (d - back);
+    uint64_t u = tl_bits_f64(sum), away = (rest < 0) == (sum < 0);
+    uint64_t odd = away != 0 ? u + 1 : u - 1;
+    bool inexact = rest != 0 && rest - rest == 0 && (u & 1) == 0;
+
+    return (float)tl_from_bits_f64(inexact ? odd : u);
+#endif
+}
+
 /* |x| with the sign of s */
 static inline float tl_sign_of_f32(float x, float s)
 {
     return tl_from_bits_f32((tl_bits_f32(x) & 0x7fffffff) |
                             (tl_bits_f32(s) & 0x80000000));
+}
+
+/* a where x has the sign -, else b: bits, of which no compiler makes two
+ * paths. */
+static inline float tl_if_negative_f32(float x, float a, float b)
+{
+    uint32_t mask = (uint32_t)((int32_t)tl_bits_f32(x) >> 31);
+
+    return tl_from_bits_f32((tl_bits_f32(a) & mask) |
+                            (tl_bits_f32(b) & ~mask));
 }
 
 static inline double tl_sign_of_f64(double x, double s)
@@ -151,11 +180,35 @@ static inline double tl_mod_f64(double a, double b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static inline float tl_mod_f32(float a, float b)
+/* fmodf where |a / b| < 2^28 and both are finite: the nearest multiple of b is
+ * exact in double, and so is what it leaves. */
+static inline float tl_fmod_near_f32(float a, float b)
 {
-    float r = fmodf(a, b);
+    double d = a, e = b, q = d / e;
+    double r = d - ((q + TL_ROUND_F64) - TL_ROUND_F64) * e;
+    double m = tl_sign_of_f64(e, d);
+
+    return (float)tl_sign_of_f64(r != 0 && (r < 0) != (a < 0) ? r + m : r, d);
+}
+
+/* Is tl_fmod_near_f32 for a and b? */
+static inline bool tl_fmod_is_near_f32(float a, float b)
+{
+    float m = tl_abs_f32(b);
+
+    return tl_abs_f32(a) < m * 0x1p28f && m < INFINITY;
+}
+
+static inline float tl_mod_of_f32(float a, float b, bool near)
+{
+    float r = near ? tl_fmod_near_f32(a, b) : fmodf(a, b);
 
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static inline float tl_mod_f32(float a, float b)
+{
+    return tl_mod_of_f32(a, b, false);
 }
 
 /* Quotient rounded down, exactly: (a - mod) / b is whole but for rounding. */
@@ -164,9 +217,15 @@ static inline double tl_floordiv_f64(double a, double b)
     return b == 0 ? a / b : tl_round_f64((a - tl_mod_f64(a, b)) / b);
 }
 
+static inline float tl_floordiv_of_f32(float a, float b, bool near)
+{
+    return b == 0 ? a / b
+                  : tl_round_f32((a - tl_mod_of_f32(a, b, near)) / b);
+}
+
 static inline float tl_floordiv_f32(float a, float b)
 {
-    return b == 0 ? a / b : tl_round_f32((a - tl_mod_f32(a, b)) / b);
+    return tl_floordiv_of_f32(a, b, false);
 }
 
 /* ---- integers: they wrap; divisors are not 0 --------------------------- */
@@ -250,14 +309,38 @@ static inline float tl_exp_f32(float x)
     return tl_scale_f32(tl_exp_core_f32(r), t);
 }
 
+/* exp(-|x|) = (1 + the result) * *s * 2^-64: 2^k has one step, as k <= 0. */
+static inline float tl_exp_minus_core_f32(float x, float *s)
+{
+    const float shift = TL_ROUND_F32 + 191; /* 127, and 64 against underflow */
+    float m = tl_from_bits_f32(tl_bits_f32(x) | 0x80000000);
+    float c = m < -130 ? -130 : m; /* NaN stays */
+    float t = tl_fma_f32(c, 1.44269504088896341f, shift);
+    float k = t - shift, p = 1.9875691500e-4f;
+    float r = tl_fma_f32(k, 2.12194440e-4f, tl_fma_f32(k, -0.693359375f, c));
+
+    *s = tl_from_bits_f32(tl_bits_f32(t) << 23);
+    p = tl_fma_f32(p, r, 1.3981999507e-3f);
+    p = tl_fma_f32(p, r, 8.3334519073e-3f);
+    p = tl_fma_f32(p, r, 4.1665795894e-2f);
+    p = tl_fma_f32(p, r, 1.6666665459e-1f);
+    p = tl_fma_f32(p, r, 5.0000001201e-1f);
+    return tl_fma_f32(p, r * r, r);
+}
+
+/* A polynomial of the fraction (Remez fit, 2^-28). */
 static inline float tl_exp2_f32(float x)
 {
     float c = x > 129 ? 129 : (x < -151 ? -151 : x);
     float t = c + TL_ROUND_F32;
-    float k = t - TL_ROUND_F32;
-    float r = (c - k) * 0.693147180559945309f;
+    float f = c - (t - TL_ROUND_F32), p = 1.5352504e-4f;
 
-    return tl_scale_f32(tl_exp_core_f32(r), t);
+    p = p * f + 1.3398867e-3f;
+    p = p * f + 9.6184412e-3f;
+    p = p * f + 5.5503325e-2f;
+    p = p * f + 2.4022648e-1f;
+    p = p * f + 6.9314720e-1f;
+    return tl_scale_f32(p * f + 1, t);
 }
 
 /* ---- logarithms in float ----------------------------------------------- */
@@ -371,6 +454,20 @@ static inline double tl_log_core(double x, double *e)
     return 2 * s * p;
 }
 
+/* log(1 + z) for 0 <= z <= 1: 2 atanh(z / (2 + z)) (Remez fit, relative error
+ * 2^-33). */
+static inline double tl_log1p_core(double z)
+{
+    double s = z / (2 + z), u = s * s, p = 0.24413065999434698;
+
+    p = p * u + 0.21393255429159278;
+    p = p * u + 0.28620721122131542;
+    p = p * u + 0.39998690969321765;
+    p = p * u + 0.66666679305995232;
+    p = p * u + 1.9999999998028611;
+    return p * s;
+}
+
 /* erfc(x) for 0 <= x <= 10.6; relative error 2^-28.  exp(-x^2) / (1 + 2x)
  * times a polynomial in (x - 3) / (x + 3) (the form of Schonfelder, "Chebyshev
  * expansions for the error and related functions", 1978).  `square` is x^2. */
@@ -392,19 +489,35 @@ static inline double tl_erfc_core(double x, double square)
     return tl_exp2_core(square * -1.44269504088896340736) * p * (a * r);
 }
 
-/* Angle of |x| in quarter turns: the whole ones in the low bits of *quarters,
- * the rest, |f| < 0.57, returned. */
-static inline double tl_angle_core(float x, uint64_t *quarters)
+/* m * hi + m * lo quarter turns, m * hi exact: the whole ones in the low bits
+ * of *quarters, the rest, |f| < 0.57, returned. */
+static inline double tl_quarters(double m, double hi, double lo,
+                                 uint64_t *quarters)
+{
+    double whole = m * hi, rounded = whole + TL_ROUND_F64;
+
+    *quarters = tl_bits_f64(rounded);
+    return (whole - (rounded - TL_ROUND_F64)) + m * lo;
+}
+
+/* Angle of |x| in quarter turns.  Angles that are not small take 2^e * 2/pi
+ * from a table, which a compiler makes no vector code of; small ones, below
+ * TL_SMALL_ANGLE, have the same bits either way. */
+#define TL_SMALL_ANGLE 0x1p21f
+#define TL_QUARTERS_HI 0x1.45f306dp-1 /* 2/pi */
+#define TL_QUARTERS_LO 0x1.9391054a7f09dp-30
+
+static inline double tl_angle_core(float x, bool small, uint64_t *quarters)
 {
     uint32_t u = tl_bits_f32(x) & 0x7fffffff;
     int row = (int)(u >> 23);
     uint32_t mantissa = (u & 0x7fffff) | (row != 0 ? 0x800000u : 0);
-    double m = (double)(int32_t)mantissa;
-    double whole = m * tl_quarter_turns_hi[row];
-    double rounded = whole + TL_ROUND_F64;
 
-    *quarters = tl_bits_f64(rounded);
-    return (whole - (rounded - TL_ROUND_F64)) + m * tl_quarter_turns_lo[row];
+    return small ? tl_quarters((double)tl_from_bits_f32(u), TL_QUARTERS_HI,
+                               TL_QUARTERS_LO, quarters)
+                 : tl_quarters((double)(int32_t)mantissa,
+                               tl_quarter_turns_hi[row],
+                               tl_quarter_turns_lo[row], quarters);
 }
 
 /* sin and cos of f quarter turns, |f| < 0.57. */
@@ -450,34 +563,50 @@ static inline float tl_log1p_f32(float x)
     return x > -1 && x < INFINITY ? res : special;
 }
 
-static inline float tl_sin_f32(float x)
+/* `small`: |x| < TL_SMALL_ANGLE is known. */
+static inline float tl_sin_of_f32(float x, bool small)
 {
     uint64_t n;
-    double f = tl_angle_core(x, &n);
+    double f = tl_angle_core(x, small, &n);
     double y = (n & 1) != 0 ? tl_cos_core(f) : tl_sin_core(f);
     uint64_t sign = (n & 2) << 62 ^ (uint64_t)(tl_bits_f32(x) >> 31) << 63;
 
     return (float)tl_from_bits_f64(tl_bits_f64(y) ^ sign);
 }
 
-static inline float tl_cos_f32(float x)
+static inline float tl_cos_of_f32(float x, bool small)
 {
     uint64_t n;
-    double f = tl_angle_core(x, &n);
+    double f = tl_angle_core(x, small, &n);
     double y = (n & 1) != 0 ? tl_sin_core(f) : tl_cos_core(f);
 
     return (float)tl_from_bits_f64(tl_bits_f64(y) ^ ((n + 1) & 2) << 62);
 }
 
-static inline float tl_tan_f32(float x)
+static inline float tl_tan_of_f32(float x, bool small)
 {
     uint64_t n;
-    double f = tl_angle_core(x, &n);
+    double f = tl_angle_core(x, small, &n);
     double s = tl_sin_core(f), c = tl_cos_core(f);
     double y = ((n & 1) != 0 ? -c : s) / ((n & 1) != 0 ? s : c);
 
     return (float)tl_from_bits_f64(tl_bits_f64(y) ^
                                    (uint64_t)(tl_bits_f32(x) >> 31) << 63);
+}
+
+static inline float tl_sin_f32(float x)
+{
+    return tl_sin_of_f32(x, false);
+}
+
+static inline float tl_cos_f32(float x)
+{
+    return tl_cos_of_f32(x, false);
+}
+
+static inline float tl_tan_f32(float x)
+{
+    return tl_tan_of_f32(x, false);
 }
 
 /* Cephes, tanhf: a polynomial below 0.625, else by exp(2x). */
@@ -493,9 +622,15 @@ static inline float tl_tanh_f32(float x)
     return tl_sign_of_f32(a < 0.625f ? p * z * a + a : big, x);
 }
 
+/* With t = exp(-|x|), 1 or t is divided by 1 + t; then what the sum has lost
+ * is made good, by 1 - t / 2 instead of 1 / (1 + t). */
 static inline float tl_sigmoid_f32(float x)
 {
-    return (float)(1 / (1 + tl_exp_core(-(double)x)));
+    float s, e = 1 + tl_exp_minus_core_f32(x, &s), t = e * s * 0x1p-64f;
+    float sum = 1 + t, lost = t - (sum - 1);
+    float y = tl_if_negative_f32(x, t, 1) / sum;
+
+    return tl_fma_f32(-(y * lost), tl_fma_f32(t, -0.5f, 1), y);
 }
 
 static inline float tl_erfc_f32(float x)
@@ -510,19 +645,24 @@ static inline float tl_erfc_f32(float x)
 
 static inline float tl_erf_f32(float x)
 {
-    float a = tl_abs_f32(x);
-    double m = a > 10.5f ? 10.5f : a, z = m * m;
-    double big = 1 - tl_erfc_core(m, z), p = -9.673590811750782e-06;
+    float a = tl_abs_f32(x), m = a > 4 ? 4 : a, z = m * m;
+    float p = 8.2674549e-5f, q = -1.1889238e-5f, r, s, big;
 
-    p = p * z + 0.00011268253894199437;
-    p = p * z - 0.0008484396550601893;
-    p = p * z + 0.005221053412537675;
-    p = p * z - 0.026865438310515116;
-    p = p * z + 0.11283782622062184;
-    p = p * z - 0.3761263847599132;
-    p = p * z + 1.1283791670623609;
-    big = m < 1 ? p * m : big;
-    return x != x ? x : tl_sign_of_f32((float)big, x);
+    p = tl_fma_f32(p, z, -8.1180819e-4f);
+    p = tl_fma_f32(p, z, 5.1988315e-3f);
+    p = tl_fma_f32(p, z, -2.6858498e-2f);
+    p = tl_fma_f32(p, z, 1.1283679e-1f);
+    p = tl_fma_f32(p, z, -3.7612633e-1f);
+    p = tl_fma_f32(p, z, 1.2837917e-1f);
+    q = tl_fma_f32(q, m, 3.2940965e-4f);
+    q = tl_fma_f32(q, m, -3.6694087e-3f);
+    q = tl_fma_f32(q, m, 2.3819270e-2f);
+    q = tl_fma_f32(q, m, -1.0630355e-1f);
+    q = tl_fma_f32(q, m, -6.3511083e-1f);
+    q = tl_fma_f32(q, m, -1.2865850e-1f);
+    r = tl_fma_f32(q, m, -m);
+    big = 1 - (1 + tl_exp_minus_core_f32(r, &s)) * s * 0x1p-64f;
+    return tl_sign_of_f32(m < 0.9375f ? tl_fma_f32(p, m, m) : big, x);
 }
 
 /* Distribution function of the standard normal, erfc(-x / sqrt 2) / 2. */
@@ -536,12 +676,19 @@ static inline float tl_normcdf_f32(float x)
     return (float)(x != x ? (double)x : y);
 }
 
-/* x * sigmoid(x); 0 at -inf, where it tends to. */
+/* x * sigmoid(x); 0 at -inf, where it tends to.  As sigmoid, times 2^64 where
+ * that is small; what the quotient has lost is made good as well. */
 static inline float tl_silu_f32(float x)
 {
-    double d = x;
+    float low = x < -200 ? -200 : x, m = low > 200 ? 200 : low;
+    float s, e = 1 + tl_exp_minus_core_f32(x, &s), t = e * s * 0x1p-64f;
+    float sum = 1 + t, lost = t - (sum - 1);
+    float above = tl_if_negative_f32(x, e * s, 1), y = above / sum;
+    float left = tl_fma_f32(-y, lost, tl_fma_f32(-y, sum, above));
+    float rest = left * tl_fma_f32(t, -0.5f, 1);
 
-    return (float)(x < -120 ? -0.0 : d / (1 + tl_exp_core(-d)));
+    return tl_fma_f32(low, y, m * rest) *
+           tl_if_negative_f32(x, 0x1p-64f, 1);
 }
 
 /* x times the distribution function; 0 at -inf, where it tends to. */
@@ -572,9 +719,10 @@ static inline float tl_logaddexp_f32(float a, float b)
 {
     double hi = a >= b ? a : b, lo = a >= b ? b : a;
     double d = a == b ? 0 : lo - hi; /* equal infinities */
-    double z = tl_exp_core(d), u = 1 + z, e, y = tl_log_core(u, &e);
+    double c = d < -200 ? -200 : d;
+    double z = tl_exp2_core(c * 1.44269504088896340736);
+    double y = tl_log1p_core(z);
 
-    y = e * 0.69314718055994530942 + y + (z - (u - 1));
     y = hi - hi == 0 ? hi + y : hi;
     return a != a || b != b ? a + b : (float)y;
 }

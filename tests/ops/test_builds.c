@@ -6,6 +6,7 @@
 #include "runtime/cpu/fold.h"
 #include "runtime/cpu/map.h"
 #include "runtime/cpu/rowmath.h"
+#include "runtime/cpu/scalar.h"
 #include "tests/ops/rows.h"
 
 #ifdef __x86_64__
@@ -114,6 +115,44 @@ Test(builds, elementwise_rows_agree)
     if (tl_cpu_has_avx512()) {
         compare_tables(&tl_map_f32, &tl_map_f32_avx512);
     }
+}
+
+/* What a loop computes when its inputs let it be quick is what it computes
+ * otherwise (map_f32.c). */
+Test(builds, quick_forms_have_the_same_bits)
+{
+    static float a[N], b[N];
+    int near = 0;
+
+    for (int k = 0; k < 200; k++) {
+        fill(a, N, 1000 + (uint64_t)k, k % 2 == 0);
+        fill(b, N, 5000 + (uint64_t)k, k % 2 == 0);
+        for (int i = 0; i < N; i++) {
+            float x = a[i] * 1000, got[5], want[5];
+
+            if (!(tl_abs_f32(x) < TL_SMALL_ANGLE)) {
+                x = 0x1.fffffep20f;
+            }
+            if (!tl_fmod_is_near_f32(a[i], b[i])) {
+                b[i] = a[i] == a[i] && a[i] - a[i] == 0 ? a[i] : 3;
+                a[i] = tl_fmod_is_near_f32(a[i], b[i]) ? a[i] : 0;
+                b[i] = tl_fmod_is_near_f32(a[i], b[i]) ? b[i] : 3;
+            }
+            near += tl_abs_f32(a[i]) > tl_abs_f32(b[i]);
+            for (int quick = 0; quick < 2; quick++) {
+                float *to = quick != 0 ? got : want;
+
+                to[0] = tl_sin_of_f32(x, quick != 0);
+                to[1] = tl_cos_of_f32(x, quick != 0);
+                to[2] = tl_tan_of_f32(x, quick != 0);
+                to[3] = tl_mod_of_f32(a[i], b[i], quick != 0);
+                to[4] = tl_floordiv_of_f32(a[i], b[i], quick != 0);
+            }
+            cr_assert(memcmp(got, want, sizeof got) == 0, "%a, %a %% %a",
+                      (double)x, (double)a[i], (double)b[i]);
+        }
+    }
+    cr_expect_gt(near, N); /* not all quotients are below 1 */
 }
 
 /* ---- folds --------------------------------------------------------------- */
