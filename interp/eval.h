@@ -272,6 +272,8 @@ TL_MUST_USE tl_status tl_iter_init_take(tl_eval *ev, tl_value it,
 TL_MUST_USE tl_status tl_iter_next(tl_eval *ev, tl_iter *state, bool *more,
                                    tl_value *out);
 void tl_iter_fini(tl_iter *state);
+/* Does each turn ask `next` of a module: an UNKNOWN item may be the end. */
+bool tl_iter_is_stream(const tl_iter *state);
 
 /* Write to the program's standard output. */
 TL_MUST_USE tl_status tl_eval_write(tl_eval *ev, const char *s, size_t len);

@@ -278,12 +278,17 @@ static tl_status comp_for(tl_eval *ev, comp *c, const tl_ast_comp_for *f,
     if (st != TL_OK) {
         tl_diag_at(ev->diag, f->iter->span);
     }
-    while (st == TL_OK) {
+    while (st == TL_OK && more) {
         tl_value v = tl_empty();
 
         st = tl_iter_next(ev, &iter, &more, &v);
         if (st != TL_OK || !more) {
             break;
+        }
+        if (v.tag == TL_V_UNKNOWN && tl_iter_is_stream(&iter)) {
+            more = false; /* it may end here: one turn stands for all */
+            tl_drop(&c->into);
+            c->into = tl_unknown();
         }
         st = tl_eval_assign_take(ev, f->target, v);
         if (st == TL_OK) {

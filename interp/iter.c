@@ -227,6 +227,11 @@ tl_status tl_iter_next(tl_eval *ev, tl_iter *s, bool *more, tl_value *out)
     return item(ev, s, out);
 }
 
+bool tl_iter_is_stream(const tl_iter *state)
+{
+    return state->kind == ITER_NEXT;
+}
+
 void tl_iter_fini(tl_iter *state)
 {
     for (int64_t i = 0; state->sub != NULL && i < state->n; i++) {
