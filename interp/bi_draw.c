@@ -88,54 +88,68 @@ static tl_color color(reader *r)
                       (16 * v[4] + v[5]) / 255.0};
 }
 
-/* A dense tensor of this type, or NULL. */
-static const tl_tensor *tensor(reader *r, tl_dtype dtype, int rank,
-                               const char *wanted)
+/* The elements of a tensor of this type in row-major order, for tl_free;
+ * NULL, with the fault in `r`, for another value. */
+static void *elements(reader *r, tl_dtype dtype, int rank, const char *wanted,
+                      const tl_tensor **out)
 {
     tl_value v = next(r);
-    bool ok = v.tag == TL_V_TENSOR && v.tensor->dtype == dtype &&
-              v.tensor->rank == rank && tl_tensor_contiguous(v.tensor);
+    void *copy = NULL;
 
-    if (!ok) {
+    if (v.tag != TL_V_TENSOR || v.tensor->dtype != dtype ||
+        v.tensor->rank != rank) {
         wrong(r, wanted);
+    } else {
+        size_t bytes = (size_t)v.tensor->numel * tl_dtype_size(dtype);
+
+        *out = v.tensor;
+        copy = tl_malloc(bytes + 1);
+        if (copy == NULL) {
+            r->st = tl_fail_memory(r->ev->diag, "a shape", bytes);
+        } else if (bytes > 0) {
+            tl_tensor_read(v.tensor, copy);
+        }
     }
     r->at++;
-    return ok ? v.tensor : NULL;
+    return copy;
 }
 
 static void draw_line(reader *r, tl_page *page)
 {
-    const tl_tensor *x = tensor(r, TL_f64, 1, "f64[n]");
-    const tl_tensor *y = tensor(r, TL_f64, 1, "f64[n]");
+    const tl_tensor *tx = NULL, *ty = NULL;
+    double *x = elements(r, TL_f64, 1, "f64[n]", &tx);
+    double *y = elements(r, TL_f64, 1, "f64[n]", &ty);
     double width = number(r);
     tl_color c = color(r);
 
-    if (r->st == TL_OK && x->numel != y->numel) {
+    if (r->st == TL_OK && tx->numel != ty->numel) {
         r->st = tl_fail(r->ev->diag, TL_E0304, "a line has %lld x and %lld y",
-                        (long long)x->numel, (long long)y->numel);
+                        (long long)tx->numel, (long long)ty->numel);
     }
-    if (r->st == TL_OK && x->numel > 0) {
-        tl_page_line(page, tl_tensor_data(x), tl_tensor_data(y),
-                     (size_t)x->numel, width, c);
+    if (r->st == TL_OK) {
+        tl_page_line(page, x, y, (size_t)tx->numel, width, c);
     }
+    tl_free(x);
+    tl_free(y);
 }
 
 static void draw_image(reader *r, tl_page *page)
 {
     double x = number(r), y = number(r), scale = number(r);
-    const tl_tensor *t = tensor(r, TL_u8, 3, "u8[H, W, 3]");
+    const tl_tensor *t = NULL;
+    uint8_t *rgb = elements(r, TL_u8, 3, "u8[H, W, 3]", &t);
 
-    if (r->st != TL_OK) {
-        return;
-    }
-    if (t->size[2] != 3 || t->numel == 0 || t->size[0] > 8192 ||
-        t->size[1] > 8192 || !(scale > 0)) {
+    if (r->st == TL_OK &&
+        (t->size[2] != 3 || t->numel == 0 || t->size[0] > 8192 ||
+         t->size[1] > 8192 || !(scale > 0))) {
         r->st = tl_fail(r->ev->diag, TL_E0304, "an image is u8[H, W, 3] of 1 "
                         "to 8192 rows and columns with a scale above 0");
-        return;
     }
-    r->st = tl_page_image(page, x, y, scale, tl_tensor_data(t),
-                          (int)t->size[1], (int)t->size[0], r->ev->diag);
+    if (r->st == TL_OK) {
+        r->st = tl_page_image(page, x, y, scale, rgb, (int)t->size[1],
+                              (int)t->size[0], r->ev->diag);
+    }
+    tl_free(rgb);
 }
 
 static tl_status draw_shape(tl_eval *ev, tl_value shape, tl_page *page)
