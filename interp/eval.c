@@ -290,7 +290,11 @@ tl_status tl_eval_text(tl_eval *ev, tl_namespace *ns, const char *name,
             *incomplete = true;
             return TL_OK;
         }
-        return tl_fail(ev->diag, TL_E0100, "the text ends too early");
+        /* nothing more will come: as a file it says what lacks, and where */
+        if (out != NULL) {
+            *out = tl_none();
+        }
+        return tl_eval_text(ev, ns, name, text, len, NULL, NULL);
     }
     if (incomplete != NULL) {
         *incomplete = false;
