@@ -479,6 +479,10 @@ static tl_status host_index(tl_eval *ev, tl_value v, tl_value *subs, size_t n,
         tl_unref(key);
         return st;
     }
+    if (v.tag == TL_V_MODULE &&
+        tl_module_starred(v.module, TL_V_TUPLE) != NULL) {
+        v = *tl_module_starred(v.module, TL_V_TUPLE);
+    }
     TL_TRY(one_subscript(ev, v, n));
     if (v.tag == TL_V_TREE) {
         return tl_tree_index(ev, v.tree, subs[0], out);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "interp/call.h"
+#include "interp/dict.h"
 #include "interp/domain.h"
 #include "interp/free.h"
 #include "lang/habits.h"
@@ -606,11 +607,37 @@ tl_status tl_module_get_field(tl_eval *ev, tl_module *m, uint32_t index,
     return TL_OK;
 }
 
+const tl_value *tl_module_starred(const tl_module *m, tl_tag tag)
+{
+    const tl_moddef *def = tl_module_def(m);
+
+    for (uint32_t i = 0; i < def->nfields; i++) {
+        if (m->fields[i].tag == tag && tl_field_is_starred(&def->fields[i])) {
+            return &m->fields[i];
+        }
+    }
+    return NULL;
+}
+
+/* What `**kw` of the header has under a name, or NULL. */
+static const tl_value *keyword_child(const tl_module *m, const tl_sym *name)
+{
+    const tl_value *kw = tl_module_starred(m, TL_V_DICT);
+
+    return kw != NULL ? tl_dict_get_str(kw->dict, name->text, name->len)
+                      : NULL;
+}
+
 tl_status tl_module_get_attr(tl_eval *ev, tl_module *m, const tl_sym *name,
                              tl_value *out)
 {
     int64_t i = tl_module_find(m, name);
+    const tl_value *child = i < 0 ? keyword_child(m, name) : NULL;
 
+    if (child != NULL) {
+        *out = tl_ref(*child);
+        return TL_OK;
+    }
     if (i < 0) {
         return no_attribute(ev, m, name);
     }

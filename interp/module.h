@@ -162,8 +162,12 @@ TL_MUST_USE tl_status tl_module_init_field_take(tl_eval *ev, tl_module *m,
                                                 uint32_t index, tl_span span,
                                                 tl_value v);
 
-/* m.name: a field's value, a child, or a METHOD.  E0211 with the nearest
- * name. */
+/* The value of `*xs` (TUPLE) or `**kw` (DICT) of the header, or NULL: what is
+ * in them has the paths `0`, `name`, and is read as m[0], m.name. */
+const tl_value *tl_module_starred(const tl_module *m, tl_tag tag);
+
+/* m.name: a field's value, a child, or a METHOD; else what `**kw` has under
+ * the name.  E0211 with the nearest name. */
 TL_MUST_USE tl_status tl_module_get_attr(tl_eval *ev, tl_module *m,
                                          const tl_sym *name, tl_value *out);
 
