@@ -594,6 +594,7 @@ static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
                            tl_gval *out)
 {
     uint32_t extra = f->kind == TL_G_LOOP, total = f->n + extra + f->nstacked;
+    uint32_t kept = tl_gbuild_keeps_turns(b) ? f->n : 0;
 
     for (uint32_t i = 0; i < total; i++) {
         const tl_ttype *type =
@@ -607,6 +608,11 @@ static tl_status note_flow(tl_gbuild *b, const tl_gflow *f,
         TL_TRY(tl_gbuild_note(
             b, out[i], type,
             real ? seen_result(b, f, first, i - extra) : 0));
+        if (i >= extra + f->n + kept && b->no_grad == 0) {
+            b->values.items[out[i]].seen =
+                b->values.items[f->stacked[i - extra - f->n]].seen &
+                b->visible;
+        }
         b->values.items[out[i]].late = !type;
         if (type) {
             tl_gval of = i < extra + f->n ? f->like[i - extra]

@@ -207,6 +207,13 @@ TL_MUST_USE tl_status tl_gbuild_region_close(tl_gbuild *b, uint32_t region,
 TL_MUST_USE tl_status tl_gbuild_region_results(tl_gbuild *b, uint32_t region,
                                                const tl_gval *v, uint32_t n);
 
+/* Does a loop that is made now keep what each turn starts from, all that is
+ * carried, for its gradient? */
+static inline bool tl_gbuild_keeps_turns(const tl_gbuild *b)
+{
+    return b->visible != 0 && b->no_grad == 0;
+}
+
 /* An IF or LOOP node to add. */
 typedef struct tl_gflow {
     tl_gkind kind;
@@ -215,7 +222,8 @@ typedef struct tl_gflow {
     uint32_t nin;
     const tl_gval *like; /* its results have the types of these */
     uint32_t n;
-    const tl_gval *stacked; /* LOOP: tensors of the body that are stacked */
+    const tl_gval *stacked; /* LOOP: tensors of the body that are stacked: what
+                               is kept for its gradient, then others */
     uint32_t nstacked;
     const tl_dim *turns; /* length of the stacks; NULL: the node's own count */
 } tl_gflow;

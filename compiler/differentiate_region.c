@@ -863,6 +863,23 @@ static tl_status restore_params(backloop *l, copying *c, uint32_t body,
     return TL_OK;
 }
 
+/* Gradients of what the turn gave to stacks that the program reads, which come
+ * after those that are kept for the gradient. */
+static tl_status item_seeds(backloop *l, tl_gval k, tl_gval *seeds)
+{
+    tl_dim turn;
+
+    for (uint32_t i = 2 * l->carried; i + 1 < l->n.nout; i++) {
+        tl_gval g = l->d->g[1 + i];
+
+        if (g != 0) {
+            TL_TRY(turn_of(l, k, &turn));
+            TL_TRY(unstack(l->d->b, g, turn, TL_GC_TENSOR, &seeds[i]));
+        }
+    }
+    return TL_OK;
+}
+
 /* The body: gradients of this turn's results in, of its parameters out. */
 static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
                                 tl_gval *results)
@@ -870,7 +887,8 @@ static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
     gradient *d = l->d;
     tl_gbuild *b = d->b;
     size_t nfloat = l->init.len - d->read.len;
-    tl_gval *seeds = tl_calloc(2 * (size_t)l->carried + d->read.len + 2,
+    uint32_t nseeds = l->n.nout - 1; /* results of the body */
+    tl_gval *seeds = tl_calloc((size_t)nseeds + l->carried + d->read.len + 2,
                                sizeof(*seeds));
     tl_gval *param_out, *start;
     copying c;
@@ -880,17 +898,18 @@ static tl_status body_backwards(backloop *l, uint32_t body, tl_gval first,
         st = tl_fail_memory(b->diag, "gradients", l->carried);
     }
     TL_GOTO(st, st);
-    param_out = seeds + l->carried;
+    param_out = seeds + nseeds;
     start = param_out + l->carried;
     TL_GOTO(st, restore_params(l, &c, body, first));
     for (uint32_t k = 0; k < l->carried; k++) {
         seeds[k] = l->index_of[k] != 0 ? first + l->index_of[k] : 0;
     }
+    TL_GOTO(st, item_seeds(l, first, seeds));
     for (size_t i = 0; i < d->read.len; i++) {
         start[i] = first + 1 + (tl_gval)(nfloat + i);
     }
     TL_GOTO(st, reverse(d, &c, body, start, l->params.items, l->carried,
-                        seeds, l->carried, results + nfloat, param_out));
+                        seeds, nseeds, results + nfloat, param_out));
     for (uint32_t k = 0; k < l->carried && st == TL_OK; k++) {
         if (l->index_of[k] != 0) {
             st = or_nothing(b, param_out[k], l->params.items[k],
@@ -1000,7 +1019,7 @@ static tl_status gradient_of_loop(gradient *d)
     backloop l = {.d = d, .n = n, .carried = n.data};
     tl_status st;
 
-    if (n.nout != 1 + 2 * n.data) {
+    if (n.nout < 1 + 2 * n.data) {
         return tl_fail_at(d->b->diag, TL_E0602, n.span,
                           "a gradient of the gradient of a loop");
     }

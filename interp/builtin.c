@@ -10,6 +10,7 @@
 
 #include "interp/builtin_fns.h"
 #include "interp/domain.h"
+#include "interp/graph_grow.h"
 #include "interp/signature.h"
 #include "interp/sym.h"
 #include "runtime/base/check.h"
@@ -305,6 +306,14 @@ static tl_status run(tl_eval *ev, const tl_builtin *b, tl_value *vals,
         TL_TRY(ask_effect(ev, b, &perform, out));
         if (!perform) {
             return TL_OK;
+        }
+    }
+    if (unknown && tl_is_tracing(ev)) {
+        bool done;
+        tl_status st = tl_grow_call(ev, b, vals, out, &done);
+
+        if (st != TL_OK || done) {
+            return st;
         }
     }
     if (unknown && (b->effects & TL_FX_UNKNOWN) == 0) {

@@ -36,6 +36,11 @@ static void trace_fini(tl_trace *tr)
     if (tr->pins.items != NULL) {
         tl_unref_all(tr->pins.items, tr->pins.len);
     }
+    for (size_t i = 0; i < tr->grown.len; i++) {
+        tl_unref(tr->grown.items[i].start);
+        tl_unref(tr->grown.items[i].stack);
+    }
+    tl_free(tr->grown.items);
     tl_steps_fini(&tr->steps);
     tl_free(tr->roots.items);
     tl_free(tr->inputs.items);

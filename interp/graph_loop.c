@@ -10,6 +10,7 @@
 
 #include "interp/autocast.h"
 #include "interp/graph_flow.h"
+#include "interp/graph_grow.h"
 #include "interp/renew.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
@@ -136,6 +137,8 @@ typedef struct loop {
     tl_value range; /* of a `for`: RANGE, or a symbol of one */
     tl_gstate before;
     bool *slot, *cell; /* which are carried */
+    bool *grown; /* slots: lists that the turn makes longer (graph_grow.h) */
+    size_t ngrown;
     size_t ncells;     /* room in `cell` */
     bool draws;
     bool breaks; /* a turn may end the loop: whether it goes on is carried */
@@ -161,7 +164,8 @@ static tl_status init_loop(loop *l)
     l->ncells = l->before.ncells + 4096; /* cells met in the body */
     l->slot = tl_calloc(l->before.nslots + 1, sizeof(*l->slot));
     l->cell = tl_calloc(l->ncells, sizeof(*l->cell));
-    if (l->slot == NULL || l->cell == NULL) {
+    l->grown = tl_calloc(l->before.nslots + 1, sizeof(*l->grown));
+    if (l->slot == NULL || l->cell == NULL || l->grown == NULL) {
         return tl_fail_memory(l->ev->diag, "a loop", l->ncells);
     }
     return TL_OK;
@@ -183,6 +187,7 @@ static void loop_fini(loop *l)
     tl_unref(l->returned);
     tl_free(l->slot);
     tl_free(l->cell);
+    tl_free(l->grown);
     tl_free(l->init.items);
     tl_free(l->params.items);
     tl_free(l->results.items);
@@ -525,7 +530,7 @@ static tl_status stack_params(loop *l)
 {
     tl_gbuild *b = builder(l->ev);
 
-    if (b->visible == 0 || b->no_grad > 0) {
+    if (!tl_gbuild_keeps_turns(b)) {
         return TL_OK;
     }
     for (size_t i = 0; i < l->params.len; i++) {
@@ -540,6 +545,28 @@ static tl_status stack_params(loop *l)
                                     &v));
         }
         TL_TRY(TL_VEC_PUSH(&l->stacked, v, l->ev->diag));
+    }
+    return TL_OK;
+}
+
+/* Lists that this turn has made longer: the loop stacks what they gained, after
+ * what it keeps for the gradient. */
+static tl_status stack_items(loop *l)
+{
+    bool counted = l->node->kind == TL_AST_FOR && !l->breaks && !l->may_break;
+    tl_gval item;
+
+    l->ngrown = 0;
+    for (size_t i = 0; i < l->start.nslots; i++) {
+        tl_value a = l->start.slots[i], b = l->end.slots[i];
+
+        l->grown[i] = counted && !l->slot[i] && !tl_gvalue_same(a, b) &&
+                      tl_grow_by_one(l->ev, a, b, &item) &&
+                      tl_grow_allowed(l->ev, l->node, (uint32_t)i);
+        if (l->grown[i]) {
+            l->ngrown++;
+            TL_TRY(TL_VEC_PUSH(&l->stacked, item, l->ev->diag));
+        }
     }
     return TL_OK;
 }
@@ -559,6 +586,9 @@ static tl_status walk_body(loop *l)
     if (st == TL_OK) {
         st = tl_gstate_take(ev, &l->end);
     }
+    if (st == TL_OK) {
+        st = stack_items(l);
+    }
     tl_status closed = tl_gbuild_region_close(builder(ev), l->body,
                                               l->around);
 
@@ -574,7 +604,7 @@ static void find_changes(loop *l, bool *more)
 
     *more = false;
     for (size_t i = 0; i < l->start.nslots; i++) {
-        if (!l->slot[i] && l->start.slots[i].tag != TL_V_EMPTY &&
+        if (!l->slot[i] && !l->grown[i] && l->start.slots[i].tag != TL_V_EMPTY &&
             !tl_gvalue_same(l->start.slots[i], l->end.slots[i])) {
             l->slot[i] = *more = true;
         }
@@ -744,10 +774,31 @@ static tl_status count_turns(loop *l, tl_gval *out, tl_dim *length)
     return tl_gbuild_host(b, TL_H_max_i, TL_GC_INT, in, 2, out);
 }
 
-/* The state after the loop; what only a turn has set is not known. */
-static tl_status leave(loop *l, const tl_gval *results)
+/* The lists that have grown; stacks[0 ...] are of their items. */
+static tl_status place_grown(loop *l, const tl_gval *stacks, tl_dim length)
 {
+    size_t at = 0;
+
+    for (size_t i = 0; i < l->before.nslots; i++) {
+        tl_value *slot = &l->ev->frame->slots[i], list;
+
+        if (l->grown[i]) {
+            TL_TRY(tl_grow_made(l->ev, l->before.slots[i], stacks[at++],
+                                length, &list));
+            tl_unref(*slot);
+            *slot = list;
+        }
+    }
+    return TL_OK;
+}
+
+/* The state after the loop; what only a turn has set is not known. */
+static tl_status leave(loop *l, const tl_gval *results, tl_dim length)
+{
+    size_t kept = l->stacked.len - l->ngrown;
+
     TL_TRY(place(l, results));
+    TL_TRY(place_grown(l, results + l->init.len + kept, length));
     for (size_t i = 0; i < l->before.nslots; i++) {
         tl_value *slot = &l->ev->frame->slots[i];
 
@@ -761,7 +812,7 @@ static tl_status leave(loop *l, const tl_gval *results)
 static tl_status finish(loop *l)
 {
     tl_gval turns, *out;
-    tl_dim length;
+    tl_dim length = tl_dim_num(0);
     tl_status st;
 
     TL_TRY(check_types(l));
@@ -779,7 +830,7 @@ static tl_status finish(loop *l)
              l->results.items, out);
     l->has_body = l->has_test = false; /* they have an owner */
     if (st == TL_OK) {
-        st = leave(l, out + 1);
+        st = leave(l, out + 1, length);
     }
     tl_free(out);
     return st;

@@ -89,8 +89,9 @@ bool tl_gvalue_same(tl_value a, tl_value b)
     case TL_V_NONE:
     case TL_V_EMPTY:
     case TL_V_ELLIPSIS:
-    case TL_V_UNKNOWN:
         return true;
+    case TL_V_UNKNOWN:
+        return a.i == b.i; /* see graph_grow.h */
     case TL_V_BOOL:
         return a.b == b.b;
     case TL_V_NODE:

@@ -158,6 +158,13 @@ typedef struct tl_gexit {
 
 void tl_gexit_fini(tl_gexit *e);
 
+/* A list that a loop region has made longer (graph_grow.h). */
+typedef struct tl_tgrown {
+    tl_value start; /* the list before it */
+    tl_value stack; /* NODE: what the turns have appended */
+    tl_dim length;  /* how many turns there are */
+} tl_tgrown;
+
 typedef struct tl_trace {
     tl_gbuild b;
     tl_steps steps;
@@ -193,6 +200,7 @@ typedef struct tl_trace {
     TL_GARRAY(tl_gexit) exits; /* of running frames, the innermost last */
     tl_map read_ifs; /* `if`s on symbols that are read: their arms do not
                         come together */
+    TL_GARRAY(tl_tgrown) grown;
     bool too_deep; /* so many are open that the newest was refused */
     bool raised;  /* the failure on its way up is a raise in a region */
     bool gave_up; /* the run itself will say why: no E0602 */
