@@ -11,6 +11,7 @@
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
 #include "interp/format.h"
+#include "interp/graph_flow.h"
 #include "interp/renew.h"
 #include "interp/trace.h"
 #include "runtime/base/mem.h"
@@ -483,6 +484,15 @@ static tl_status eval_logic(tl_eval *ev, const tl_ast_logic *n, tl_value *out)
     bool known, yes;
 
     TL_TRY(tl_eval_expr(ev, n->left, &a));
+    if (tl_is_sym(a)) {
+        bool done = false;
+        tl_status st = tl_graph_logic(ev, n, a, out, &done);
+
+        if (st != TL_OK || done) {
+            tl_unref(a);
+            return st;
+        }
+    }
     if (!tl_is_tensor(a) && a.tag != TL_V_UNKNOWN) {
         tl_status st = tl_eval_truth(ev, a, &known, &yes);
 
@@ -507,11 +517,38 @@ static tl_status eval_logic(tl_eval *ev, const tl_ast_logic *n, tl_value *out)
                                 n->base.span, out);
 }
 
+/* A comparison of a chain that is a symbol: may the operands from `next` on be
+ * evaluated whether it holds or not? */
+static bool joins_rest(const tl_ast_compare *n, uint32_t next, tl_value r)
+{
+    if (!tl_is_sym(r)) {
+        return false;
+    }
+    for (uint32_t i = next; i < n->operands.len; i++) {
+        if (!tl_graph_is_harmless(n->operands.items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* *r becomes true if both are. */
+static tl_status both_compared(tl_eval *ev, tl_value so_far, tl_value *r)
+{
+    tl_value made;
+
+    TL_TRY(tl_graph_both(ev, TL_OP_AND, so_far, *r, &made));
+    tl_unref(*r);
+    *r = made;
+    return TL_OK;
+}
+
 /* a < b < c: host values only once it is a chain. */
 static tl_status eval_compare(tl_eval *ev, const tl_ast_compare *n,
                               tl_value *out)
 {
     tl_value a = tl_empty(), b = tl_empty(), r = tl_empty();
+    tl_value so_far = tl_empty(); /* symbol: do those before hold? */
     bool known, yes;
     tl_status st;
 
@@ -533,10 +570,24 @@ static tl_status eval_compare(tl_eval *ev, const tl_ast_compare *n,
                                   &r);
         a = keep;
         b = tl_empty();
+        if (st == TL_OK && so_far.tag != TL_V_EMPTY) {
+            st = both_compared(ev, so_far, &r);
+        }
         if (st != TL_OK || last) {
             goto out;
         }
+        tl_drop(&so_far);
+        if (joins_rest(n, i + 2, r)) {
+            so_far = r;
+            r = tl_empty();
+            continue;
+        }
         TL_GOTO(st, tl_eval_truth(ev, r, &known, &yes));
+        if (!known && tl_is_tracing(ev)) {
+            st = tl_trace_refuse(ev, "a chain of comparisons depends on data");
+            tl_diag_at(ev->diag, n->base.span);
+            goto out;
+        }
         if (known && !yes) {
             goto out;
         }
@@ -544,6 +595,7 @@ static tl_status eval_compare(tl_eval *ev, const tl_ast_compare *n,
     }
     st = TL_OK;
 out:
+    tl_unref(so_far);
     tl_unref(a);
     tl_unref(b);
     if (st == TL_OK) {
@@ -571,6 +623,15 @@ static tl_status eval_cond(tl_eval *ev, const tl_ast_cond *n, tl_value *out)
     bool known, yes;
 
     TL_TRY(tl_eval_expr(ev, n->cond, &c));
+    if (tl_is_sym(c) && !tl_sym_is_late(ev, c)) {
+        bool joined = false;
+        tl_status joining = tl_graph_choose_symbol(ev, c, n, out, &joined);
+
+        if (joining != TL_OK || joined) {
+            tl_unref(c);
+            return joining == TL_OK ? renewed(ev, out) : joining;
+        }
+    }
     tl_status st = tl_eval_truth(ev, c, &known, &yes);
 
     if (st == TL_OK && !known) {

@@ -8,6 +8,7 @@
 #include "interp/autocast.h"
 #include "interp/domain.h"
 #include "interp/eval_impl.h"
+#include "interp/graph_flow.h"
 #include "interp/sym.h"
 #include "interp/tree.h"
 #include "runtime/base/size.h"
@@ -443,6 +444,11 @@ tl_status tl_eval_unary_take(tl_eval *ev, tl_oper op, tl_value a,
         *out = a;
         if (op == TL_OP_NEG) {
             TL_TRY(tl_sym_negative(ev, a, &done, out));
+        } else if (op == TL_OP_NOT && tl_number_tag(a) == TL_V_BOOL) {
+            tl_status st = tl_graph_not(ev, a, out);
+
+            tl_unref(a);
+            return st;
         }
         if (done) {
             return TL_OK;

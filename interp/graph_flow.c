@@ -63,17 +63,23 @@ tl_status tl_flow_condition(tl_eval *ev, tl_value cond, tl_gval *out)
 
 /* ---- arms --------------------------------------------------------------- */
 
-/* What is walked in an arm: statements of an `if`, or an expression. */
+/* What is walked in an arm: statements of an `if`, an expression, or nothing:
+ * its value is there. */
 typedef struct arm {
     const tl_ast_if *node;
     uint32_t number;
     bool rest; /* the arms after `number` */
     const tl_ast *expr;
+    const tl_value *value;
 } arm;
 
 static tl_status walk(tl_eval *ev, const arm *a, tl_flow *flow,
                       tl_value *value)
 {
+    if (a->value != NULL) {
+        *value = tl_ref(*a->value);
+        return TL_OK;
+    }
     if (a->expr != NULL) {
         return tl_eval_expr(ev, a->expr, value);
     }
@@ -177,7 +183,7 @@ static tl_status both_arms(branching *j)
     if (no_way(&j->a.ends)) {
         return first_raises(j);
     }
-    leaves = !j->a.ends.way[TL_FLOW_NEXT].is && j->two->expr == NULL;
+    leaves = !j->a.ends.way[TL_FLOW_NEXT].is && j->value == NULL;
     TL_TRY(run_arm(ev, j->two, &j->before, leaves ? &stays : NULL, &j->b));
     if (stays) {
         return stay(j);
@@ -239,6 +245,13 @@ static tl_status symbol_arm(branching *j, const arm *a, bool taken,
     return st;
 }
 
+/* Values that nobody has to read later: tensors and floats. */
+static bool is_plain(tl_value v)
+{
+    return tl_is_tensor(v) ||
+           (tl_is_any_number(v) && tl_number_tag(v) == TL_V_FLOAT);
+}
+
 static tl_status symbol_arms(branching *j, bool taken)
 {
     tl_flow flow = TL_FLOW_NEXT;
@@ -246,13 +259,17 @@ static tl_status symbol_arms(branching *j, bool taken)
 
     TL_TRY(symbol_arm(j, j->one, taken, &j->a));
     TL_TRY(symbol_arm(j, j->two, !taken, &j->b));
+    if (j->value != NULL &&
+        (!is_plain(j->a.ends.way[TL_FLOW_NEXT].value) ||
+         !is_plain(j->b.ends.way[TL_FLOW_NEXT].value))) {
+        return tl_trace_refuse(j->ev, "a choice of what may be read");
+    }
     TL_TRY(tl_ways_join(j->ev, j->cond, &j->before, &j->a, &j->b, &e));
-    return tl_ways_follow(j->ev, &e, &flow, NULL);
+    return tl_ways_follow(j->ev, &e, &flow, j->value);
 }
 
 /* Arms that could not be joined never run, and the `if` is read. */
-static tl_status read_instead(branching *j, const tl_ast_if *node,
-                              tl_status st)
+static tl_status read_instead(branching *j, const void *node, tl_status st)
 {
     tl_eval *ev = j->ev;
     tl_trace *tr = tl_trace_of(ev);
@@ -271,13 +288,11 @@ static tl_status read_instead(branching *j, const tl_ast_if *node,
                : tl_fail_memory(ev->diag, "a trace", sizeof(node));
 }
 
-tl_status tl_graph_branch_symbol(tl_eval *ev, tl_value cond,
-                                 const tl_ast_if *node, uint32_t number,
-                                 bool *joined)
+static tl_status join_symbol(tl_eval *ev, tl_value cond, const void *node,
+                             const arm *one, const arm *two, tl_value *value,
+                             bool *joined)
 {
-    arm one = {.node = node, .number = number};
-    arm two = {.node = node, .number = number, .rest = true};
-    branching j = {.ev = ev, .one = &one, .two = &two,
+    branching j = {.ev = ev, .one = one, .two = two, .value = value,
                    .around = builder(ev)->owner};
     tl_value hint = cond.sym->hint;
     tl_status st;
@@ -298,6 +313,152 @@ tl_status tl_graph_branch_symbol(tl_eval *ev, tl_value cond,
     tl_gends_fini(&j.a.ends);
     tl_gends_fini(&j.b.ends);
     tl_gstate_fini(&j.before);
+    return st;
+}
+
+tl_status tl_graph_branch_symbol(tl_eval *ev, tl_value cond,
+                                 const tl_ast_if *node, uint32_t number,
+                                 bool *joined)
+{
+    arm one = {.node = node, .number = number};
+    arm two = {.node = node, .number = number, .rest = true};
+
+    return join_symbol(ev, cond, node, &one, &two, NULL, joined);
+}
+
+tl_status tl_graph_choose_symbol(tl_eval *ev, tl_value cond,
+                                 const tl_ast_cond *node, tl_value *out,
+                                 bool *joined)
+{
+    arm one = {.expr = node->then}, two = {.expr = node->other};
+
+    return join_symbol(ev, cond, node, &one, &two, out, joined);
+}
+
+/* ---- and, or ------------------------------------------------------------ */
+
+/* May it be evaluated though the program would not: it neither fails nor has
+ * an effect? */
+static bool is_harmless(void *arg, tl_ast *e)
+{
+    switch (e->kind) {
+    case TL_AST_NAME:
+    case TL_AST_INT:
+    case TL_AST_FLOAT:
+    case TL_AST_BOOL:
+        return true;
+    case TL_AST_BINARY:
+        if (TL_AST(binary, e)->op != TL_OP_ADD &&
+            TL_AST(binary, e)->op != TL_OP_SUB &&
+            TL_AST(binary, e)->op != TL_OP_MUL) {
+            return false;
+        }
+        return tl_ast_children(e, is_harmless, arg);
+    case TL_AST_COMPARE:
+    case TL_AST_LOGIC:
+    case TL_AST_UNARY:
+        return tl_ast_children(e, is_harmless, arg);
+    default:
+        return false;
+    }
+}
+
+bool tl_graph_is_harmless(const tl_ast *e)
+{
+    return is_harmless(NULL, (tl_ast *)e);
+}
+
+static bool truth_now(tl_value v)
+{
+    return v.tag == TL_V_SYM ? v.sym->hint.b : v.b;
+}
+
+tl_status tl_graph_both(tl_eval *ev, tl_oper op, tl_value a, tl_value b,
+                        tl_value *out)
+{
+    bool or = op == TL_OP_OR;
+    bool now = or ? truth_now(a) || truth_now(b)
+                  : truth_now(a) && truth_now(b);
+    tl_gval in[2], made;
+
+    TL_TRY(tl_sym_host(ev, a, false, &in[0]));
+    TL_TRY(tl_sym_host(ev, b, false, &in[1]));
+    TL_TRY(tl_gbuild_host(builder(ev), or ? TL_H_or : TL_H_and, TL_GC_BOOL,
+                          in, 2, &made));
+    return tl_sym_new(ev, made, tl_bool_value(now), out);
+}
+
+tl_status tl_graph_not(tl_eval *ev, tl_value a, tl_value *out)
+{
+    tl_gval in, made;
+
+    TL_TRY(tl_sym_host(ev, a, false, &in));
+    TL_TRY(tl_gbuild_host(builder(ev), TL_H_not, TL_GC_BOOL, &in, 1, &made));
+    return tl_sym_new(ev, made, tl_bool_value(!truth_now(a)), out);
+}
+
+static bool is_bool(tl_value v)
+{
+    return tl_is_any_number(v) && tl_number_tag(v) == TL_V_BOOL;
+}
+
+/* The right side of a logical symbol, which may not be reached in the traced
+ * call; *done is false, and nothing has happened, where it is no bool, or
+ * fails. */
+static tl_status right_side(tl_eval *ev, bool reached, const tl_ast *right,
+                            tl_value *out, bool *done)
+{
+    tl_gbuild *b = builder(ev);
+    tl_gstate before;
+
+    TL_TRY(tl_gstate_take(ev, &before));
+    b->sealed += !reached;
+    tl_status st = tl_eval_expr(ev, right, out);
+
+    b->sealed -= !reached;
+    *done = st == TL_OK && is_bool(*out);
+    if (st == TL_OK && !*done) {
+        tl_drop(out);
+        tl_gstate_restore(ev, &before); /* last reads empty slots */
+    }
+    if (st != TL_OK && !reached && tl_status_catchable(st) &&
+        st != TL_ERR_MEMORY && !tl_trace_of(ev)->gave_up) {
+        (void)tl_diag_pop(ev->diag);
+        tl_trace_of(ev)->raised = false;
+        tl_gstate_restore(ev, &before);
+        st = TL_OK;
+    }
+    tl_gstate_fini(&before);
+    return st;
+}
+
+tl_status tl_graph_logic(tl_eval *ev, const tl_ast_logic *n, tl_value a,
+                         tl_value *out, bool *done)
+{
+    arm right = {.expr = n->right}, left = {.value = &a};
+    bool late = tl_sym_is_late(ev, a), or = n->op == TL_OP_OR;
+    tl_value b = tl_empty();
+    tl_flow flow = TL_FLOW_NEXT;
+    tl_status st;
+
+    *done = false;
+    if (is_bool(a) && tl_graph_is_harmless(n->right)) {
+        TL_TRY(right_side(ev, late || truth_now(a) != or, n->right, &b,
+                          done));
+        if (*done) {
+            st = tl_graph_both(ev, n->op, a, b, out);
+            tl_unref(b);
+            return st;
+        }
+    }
+    if (!late) {
+        return TL_OK;
+    }
+    *done = true;
+    st = branch(ev, a, or ? &left : &right, or ? &right : &left, &flow, out);
+    if (st != TL_OK) {
+        tl_diag_at(ev->diag, n->base.span);
+    }
     return st;
 }
 

@@ -549,8 +549,8 @@ static tl_status stack_params(loop *l)
     return TL_OK;
 }
 
-/* Lists that this turn has made longer: the loop stacks what they gained, after
- * what it keeps for the gradient. */
+/* Lists that this turn has made longer: the loop stacks what they gained,
+ * after what it keeps for the gradient. */
 static tl_status stack_items(loop *l)
 {
     bool counted = l->node->kind == TL_AST_FOR && !l->breaks && !l->may_break;
@@ -604,7 +604,8 @@ static void find_changes(loop *l, bool *more)
 
     *more = false;
     for (size_t i = 0; i < l->start.nslots; i++) {
-        if (!l->slot[i] && !l->grown[i] && l->start.slots[i].tag != TL_V_EMPTY &&
+        if (!l->slot[i] && !l->grown[i] &&
+            l->start.slots[i].tag != TL_V_EMPTY &&
             !tl_gvalue_same(l->start.slots[i], l->end.slots[i])) {
             l->slot[i] = *more = true;
         }
