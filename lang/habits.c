@@ -61,11 +61,64 @@ static const row names[] = {
     {"uint8", "write `u8`"},
     {"string", "write `str`"},
     {"compile", "mark the function: `@compile` on the line before `fn`"},
+    {"Parameter", "declare it: `param w: f32[d] = init.normal` in a module"},
+    {"Module", "write `module Name(arguments):`"},
+    {"ModuleList", "a list of modules is a field like any other"},
+    {"Linear", "layers are in `nn`: `import nn`, `nn.Linear(...)`"},
+    {"Dataset", "`import data`: `data.dataset(x, y)`"},
+    {"DataLoader", "`import data`: `data.loader(d, batch=64)`"},
+    {"flatten", "write `x.reshape(n, -1)`; as a layer `nn.Flatten()`"},
+    {"view", "write `reshape(x, ...)`"},
+    {"transpose", "write `x.T` for the last two axes, or `permute(x, ...)`"},
+    {"mm", "write `a @ b`"},
+    {"bmm", "write `a @ b`"},
+    {"dot", "write `a @ b`"},
+    {"concat", "write `cat`"},
+    {"concatenate", "write `cat`"},
+    {"clip", "write `clamp`"},
+    {"amax", "write `max`"},
+    {"amin", "write `min`"},
+    {"masked_fill", "write `where(mask, value, x)`"},
+    {"nll_loss", "write `nll`"},
+    {"mse_loss", "write `mse`"},
+    {"l1_loss", "write `l1`"},
+    {"smooth_l1_loss", "write `huber`"},
+    {"binary_cross_entropy", "write `bce_logits`, of the logits"},
+    {"binary_cross_entropy_with_logits", "write `bce_logits`"},
+    {"full_like", "write `full(x.shape, v, dtype=x.dtype)`"},
+    {"rand_like", "write `rand(x.shape, dtype=x.dtype)`"},
+    {"randn_like", "write `randn(x.shape, dtype=x.dtype)`"},
+    {"empty", "write `zeros`"},
+    {"numel", "write `x.size`"},
+    {"manual_seed", "write `seed(n)`"},
+    {"from_numpy", "write `tensor(xs)`"},
+    {"as_tensor", "write `tensor(xs)`"},
+    {"array", "write `tensor(xs)`"},
+    {"astype", "a dtype is a cast: `f32(x)`"},
+    {"allclose", "write `close(a, b)`"},
+    {"isclose", "write `close(a, b)`"},
+    {"relu6", "write `clamp(x, 0, 6)`"},
+    {"hardtanh", "write `clamp(x, -1, 1)`"},
+    {"type", "write `typeof(x)`"},
+    {"exit", "leave `main` by `return`, or `raise \"text\"`"},
 };
 
 const char *tl_habit_name(const char *name)
 {
     return LOOKUP(names, name);
+}
+
+bool tl_habit_library(const char *name)
+{
+    static const char *const modules[] = {"nn",      "init", "optim", "data",
+                                          "metrics", "plot", "amp"};
+
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+        if (strcmp(modules[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 #define GRAD_FORM "gradients come from a block: `g = grad loss wrt net:`"
@@ -119,6 +172,22 @@ static const row attributes[] = {
     {"transpose", "write `x.T` for the last two axes, or `permute(x, ...)`"},
     {"t", "write `x.T`"},
     {"register_buffer", "declare it: `buffer name: f32[d] = ...`"},
+    {"flatten", "write `x.reshape(n, -1)`; as a layer `nn.Flatten()`"},
+    {"masked_fill", "write `where(mask, value, x)`"},
+    {"mm", "write `a @ b`"},
+    {"bmm", "write `a @ b`"},
+    {"matmul", "write `a @ b`"},
+    {"dot", "write `a @ b`"},
+    {"mul", "write `a * b`"},
+    {"add", "write `a + b`"},
+    {"sub", "write `a - b`"},
+    {"div", "write `a / b`"},
+    {"pow", "write `a ** b`"},
+    {"eq", "write `a == b`"},
+    {"clip", "write `clamp`"},
+    {"mT", "write `x.T`: the last two axes"},
+    {"device", "devices are ambient: tensors do not name one"},
+    {"register_parameter", "declare it: `param name: f32[d] = ...`"},
 };
 
 const char *tl_habit_attr(const char *name)

@@ -16,6 +16,9 @@ const char *tl_habit_lookalike(uint32_t cp);
  */
 const char *tl_habit_name(const char *name);
 
+/* Is `name` a module of the library, which has to be imported? */
+bool tl_habit_library(const char *name);
+
 /* What to write for an attribute that tlang's values and modules do not have
  * ("zero_grad", "item"), or NULL. */
 const char *tl_habit_attr(const char *name);

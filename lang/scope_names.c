@@ -491,7 +491,10 @@ static void help_undefined(tl_resolver *r, const tl_scope *s,
 {
     const char *near = nearest(r, s, name);
 
-    if (near) {
+    if (tl_habit_library(name->text)) {
+        tl_diag_help(r->diag, "a module of the library: `import %s`",
+                     name->text);
+    } else if (near) {
         tl_diag_help(r->diag, "did you mean `%s`?", near);
     }
 }
