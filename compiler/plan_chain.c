@@ -124,6 +124,8 @@ static bool kernel_may_fail(const tl_plan *pl, const tl_pstep *s)
     case TL_OP_one_hot:
     case TL_OP_cross_entropy:
     case TL_OP_multinomial:
+    case TL_OP_cholesky: /* of what is not positive definite */
+    case TL_OP_solve:    /* of a singular matrix */
     case TL_OP_bernoulli:
         return true;
     case TL_OP_dropout:

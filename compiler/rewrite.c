@@ -306,6 +306,8 @@ static bool op_may_fail(const tl_graph *g, const tl_gnode *n)
     case TL_OP_embedding:
     case TL_OP_cross_entropy:
     case TL_OP_bernoulli:
+    case TL_OP_cholesky: /* of what is not positive definite */
+    case TL_OP_solve:    /* of a singular matrix */
     case TL_OP_multinomial:
     case TL_OP_randint:
         return true;

@@ -3,6 +3,7 @@
 
 #include "interp/autocast.h"
 #include "interp/compiled_impl.h"
+#include "interp/context.h"
 #include "interp/dict.h"
 #include "interp/record.h"
 #include "runtime/base/mem.h"
@@ -281,7 +282,7 @@ static tl_status entry_cells(tl_eval *ev, tl_trace *tr, collector *c,
     return TL_OK;
 }
 
-/* Modules made by the trace are gone with it. */
+/* Modules and cells made by the trace are gone with it. */
 static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial);
 
 static tl_status check_items(tl_eval *ev, const tl_value *items, size_t n,
@@ -304,11 +305,14 @@ static tl_status check_result(tl_eval *ev, tl_value v, uint64_t serial)
     if (m != NULL && m->serial > serial) {
         return tl_trace_refuse(ev, "it returns a module that it made");
     }
-    if (v.tag == TL_V_CELL || v.tag == TL_V_SELECT || v.tag == TL_V_CONTEXT) {
-        return tl_trace_refuse(ev, "it returns a %s",
-                               tl_value_type_str(v).s);
+    if (v.tag == TL_V_CELL && v.cell->serial > serial) {
+        return tl_trace_refuse(ev, "it returns a cell that it made");
     }
     switch (v.tag) {
+    case TL_V_SELECT:
+        return check_result(ev, v.select->root, serial);
+    case TL_V_CONTEXT:
+        return check_result(ev, v.context->value, serial);
     case TL_V_LIST:
     case TL_V_TUPLE:
         return check_items(ev, v.seq->items, v.seq->len, serial);

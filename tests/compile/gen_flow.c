@@ -110,9 +110,14 @@ static const char *tensor_condition(gen *g)
                              number(g, -1, 1));
 }
 
-static const char *host_condition(gen *g)
+static const char *one_condition(gen *g)
 {
     val n;
+
+    if (rng_chance(&g->r, 10) && pick_int(g, 0, 50, &n)) {
+        return str(g, "%d < %s < %d", rng_range(&g->r, 0, 3), n.text,
+                   rng_range(&g->r, 3, 9));
+    }
 
     if (rng_chance(&g->r, 50) && pick_int(g, 0, 50, &n)) {
         return str(g, "%s %s %d", n.text,
@@ -123,6 +128,20 @@ static const char *host_condition(gen *g)
         return str(g, "%s < %s", n.text, number(g, -1, 1));
     }
     return pick_kind(g, K_BOOL, &n) ? n.text : NULL;
+}
+
+static const char *host_condition(gen *g)
+{
+    const char *a = one_condition(g), *b;
+
+    if (a != NULL && rng_chance(&g->r, 15)) {
+        a = str(g, "not (%s)", a);
+    }
+    if (a == NULL || rng_chance(&g->r, 65) ||
+        (b = one_condition(g)) == NULL) {
+        return a;
+    }
+    return str(g, "%s %s %s", a, rng_chance(&g->r, 50) ? "and" : "or", b);
 }
 
 static bool op_if(gen *g)
