@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/cpu/kern.h"
@@ -74,6 +78,35 @@ typedef struct plane {
     int64_t n0, n1, to0, to1, from0, from1;
 } plane;
 
+#if defined(__SSE2__)
+/* A whole tile: rows of `from` become columns of `to`, 4 x 4 in registers. */
+static inline bool turn_32(uint32_t *to, int64_t to_row, const uint32_t *from,
+                           int64_t from_row)
+{
+    for (int64_t j = 0; j < TILE; j += 4) {
+        for (int64_t i = 0; i < TILE; i += 4) {
+            const float *x = (const float *)(from + i + j * from_row);
+            float *y = (float *)(to + i * to_row + j);
+            __m128 a = _mm_loadu_ps(x), b = _mm_loadu_ps(x + from_row);
+            __m128 c = _mm_loadu_ps(x + 2 * from_row);
+            __m128 d = _mm_loadu_ps(x + 3 * from_row);
+
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps(y, a);
+            _mm_storeu_ps(y + to_row, b);
+            _mm_storeu_ps(y + 2 * to_row, c);
+            _mm_storeu_ps(y + 3 * to_row, d);
+        }
+    }
+    return true;
+}
+#else
+#define turn_32(to, to_row, from, from_row) false
+#endif
+#define turn_8(to, to_row, from, from_row) false
+#define turn_16(to, to_row, from, from_row) false
+#define turn_64(to, to_row, from, from_row) false
+
 #define DEFINE_PLANE(bits)                                                   \
     static void copy_rows_##bits(const plane *p)                             \
     {                                                                        \
@@ -107,6 +140,12 @@ typedef struct plane {
             for (int64_t j = 0; j < p->n1; j += TILE) {                      \
                 int64_t j_end = j + TILE < p->n1 ? j + TILE : p->n1;         \
                                                                              \
+                if (p->to1 == 1 && p->from0 == 1 && i + TILE == i_end &&     \
+                    j + TILE == j_end &&                                     \
+                    turn_##bits(to + i * p->to0 + j, p->to0,                 \
+                                from + i + j * p->from1, p->from1)) {        \
+                    continue;                                                \
+                }                                                            \
                 for (int64_t y = i; y < i_end; y++) {                        \
                     for (int64_t x = j; x < j_end; x++) {                    \
                         to[y * p->to0 + x * p->to1] =                        \
@@ -146,6 +185,15 @@ static void copy_plane(int width, const plane *p, bool tiles)
         copy_plane_64(p, tiles);
         break;
     }
+}
+
+void tl_cpu_turn(int width, int64_t rows, int64_t cols, void *to,
+                 int64_t to_row, const void *from, int64_t from_row)
+{
+    plane p = {.to = to, .from = from, .n0 = rows, .n1 = cols, .to0 = to_row,
+               .to1 = 1, .from0 = 1, .from1 = from_row};
+
+    copy_plane(width, &p, true);
 }
 
 /* ---- all planes -------------------------------------------------------- */

@@ -61,30 +61,44 @@ static tl_dtype tile_dtype(const tl_tensor *to)
     return tl_dtype_is_float(to->dtype) ? TL_f64 : TL_i64;
 }
 
-/* The bytes of one value. */
+/* A tile of one value. */
 typedef struct pattern {
-    char byte[8];
+    char byte[TL_FILL_TILE * sizeof(int64_t)];
     size_t width;
-    bool even; /* all the same */
+    bool even; /* all bytes are the same */
 } pattern;
+
+/* The value at `from`, of dtype `dtype`, as one of `to`, for tiles of at most
+ * n elements. */
+static void set_pattern(pattern *p, tl_dtype dtype, const void *from,
+                        tl_dtype to, int64_t n)
+{
+    size_t size, done;
+
+    p->width = tl_dtype_size(to);
+    p->even = true;
+    tl_stage(dtype, to)(1, from, 1, p->byte);
+    for (size_t i = 1; i < p->width; i++) {
+        p->even = p->even && p->byte[i] == p->byte[0];
+    }
+    size = (size_t)(n < TL_FILL_TILE ? n : TL_FILL_TILE) * p->width;
+    for (done = p->width; done < size; done *= 2) { /* what is there again */
+        memcpy(p->byte + done, p->byte, done < size - done ? done
+                                                           : size - done);
+    }
+}
 
 /* One value again and again. */
 static void fill_pattern(const void *arg, int64_t pos, int64_t n, void *tile)
 {
     const pattern *p = arg;
-    size_t size = (size_t)n * p->width, done = p->width;
+    size_t size = (size_t)n * p->width;
 
     (void)pos;
     if (p->even) {
         memset(tile, p->byte[0], size);
-        return;
-    }
-    memcpy(tile, p->byte, p->width);
-    while (done < size) { /* what is there, once more */
-        size_t more = done < size - done ? done : size - done;
-
-        memcpy((char *)tile + done, tile, more);
-        done += more;
+    } else {
+        memcpy(tile, p->byte, size);
     }
 }
 
@@ -94,16 +108,13 @@ tl_status tl_cpu_full(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
 {
     tl_dtype dtype = out[0]->dtype, from = tile_dtype(out[0]);
     const void *value = from == TL_i64 ? (const void *)&at->i[0] : &at->f[0];
-    pattern p = {.width = tl_dtype_size(dtype), .even = true};
+    pattern p;
 
     (void)op;
     (void)in;
     (void)nin;
     (void)nout;
-    tl_stage(from, dtype)(1, value, 1, p.byte);
-    for (size_t i = 1; i < p.width; i++) {
-        p.even = p.even && p.byte[i] == p.byte[0];
-    }
+    set_pattern(&p, from, value, dtype, out[0]->numel);
     tl_cpu_fill(k, out[0], dtype, fill_pattern, &p, 0.01 * (double)p.width);
     return TL_OK;
 }
@@ -179,39 +190,14 @@ tl_status tl_cpu_linspace(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     return TL_OK;
 }
 
-static void fill_eye(const void *arg, int64_t pos, int64_t n, void *tile)
-{
-    const int64_t *columns = arg;
-    int64_t *v = tile, first = pos % (*columns + 1);
-
-    memset(v, 0, (size_t)n * sizeof *v);
-    if (first != 0) { /* ones stand at multiples of columns + 1 */
-        first = *columns + 1 - first;
-    }
-    for (int64_t i = first; i < n && pos + i < *columns * *columns;
-         i += *columns + 1) {
-        v[i] = 1;
-    }
-}
-
-static void fill_eye_float(const void *arg, int64_t pos, int64_t n,
-                           void *tile)
-{
-    int64_t ones[TL_FILL_TILE];
-    double *v = tile;
-
-    fill_eye(arg, pos, n, ones);
-    for (int64_t i = 0; i < n; i++) {
-        v[i] = (double)ones[i];
-    }
-}
-
 tl_status tl_cpu_eye(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                      int nin, tl_tensor *const *out, int nout,
                      const tl_attrs *at)
 {
-    tl_dtype dtype = tile_dtype(out[0]);
-    int64_t columns;
+    const int64_t value[] = {0, 1};
+    tl_dtype dtype = out[0]->dtype;
+    int64_t columns, ones;
+    pattern zero, one;
 
     (void)op;
     (void)in;
@@ -223,7 +209,15 @@ tl_status tl_cpu_eye(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                        (int)out[0]->rank);
     }
     columns = out[0]->size[1];
-    tl_cpu_fill(k, out[0], dtype, dtype == TL_i64 ? fill_eye : fill_eye_float,
-                &columns, 1);
+    ones = columns < out[0]->size[0] ? columns : out[0]->size[0];
+    set_pattern(&zero, TL_i64, &value[0], dtype, out[0]->numel);
+    set_pattern(&one, TL_i64, &value[1], dtype, 1);
+    tl_cpu_fill(k, out[0], dtype, fill_pattern, &zero,
+                0.01 * (double)zero.width);
+    for (int64_t i = 0; i < ones; i++) {
+        memcpy((char *)tl_tensor_data(out[0]) +
+                   (size_t)(i * (columns + 1)) * one.width,
+               one.byte, one.width);
+    }
     return TL_OK;
 }

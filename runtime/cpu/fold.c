@@ -15,6 +15,10 @@
 #define MAX(a, b) ((a) >= (b) ? (a) : (b) > (a) ? (b) : (a) + (b))
 #define MIN(a, b) ((a) <= (b) ? (a) : (b) < (a) ? (b) : (a) + (b))
 
+/* The same where neither is NaN, without branches. */
+#define QUIET_MAX(a, b) ((b) > (a) ? (b) : (a))
+#define QUIET_MIN(a, b) ((b) < (a) ? (b) : (a))
+
 /* Sixteen lanes and as many elements at a time; returns how many were taken.
  * lane[j] = JOIN(lane[j], x[j]), written out for lanes in registers. */
 #define LANES(name, type, JOIN)                                              \
@@ -93,8 +97,8 @@
         }                                                                    \
     }
 
-#define LEAF(name, type, identity, JOIN, ALL)                                  \
-    static void name##_leaf(const void *from, int64_t n, void *to)           \
+#define LEAF(name, leaf, type, identity, JOIN, ALL)                          \
+    static void name##_##leaf(const void *from, int64_t n, void *to)           \
     {                                                                        \
         const type *x = from;                                                \
         type lane[TL_LANES];                                                 \
@@ -172,8 +176,9 @@
 
 /* Four leaves, as many of them side by side as have room in registers, so
  * that lanes do not wait for each other (98 and 40 us for a million floats).
- * STEP joins vectors, but not what ODD is true of: that goes the other way. */
-#define QUAD(name, type, identity, JOIN, ALL, STEP, ODD)                     \
+ * STEP joins vectors and QUIET numbers, but not what ODD is true of: that goes
+ * the other way. */
+#define QUAD(name, type, identity, JOIN, QUIET, STEP, ODD)                   \
     LEAVES(name, slow, type, JOIN)                                           \
                                                                              \
     static void name##_quad(const void *from, void *to)                      \
@@ -214,11 +219,11 @@
             return;                                                          \
         }                                                                    \
         for (int k = 0; k < 4; k++) {                                        \
-            ALL(lane[k], JOIN)                                               \
+            JOIN_LANES(lane[k], QUIET)                                       \
         }                                                                    \
-        lane[0][0] = JOIN(lane[0][0], lane[1][0]);                           \
-        lane[2][0] = JOIN(lane[2][0], lane[3][0]);                           \
-        *(type *)to = JOIN(lane[0][0], lane[2][0]);                          \
+        lane[0][0] = QUIET(lane[0][0], lane[1][0]);                          \
+        lane[2][0] = QUIET(lane[2][0], lane[3][0]);                          \
+        *(type *)to = QUIET(lane[0][0], lane[2][0]);                         \
     }
 
 
@@ -237,8 +242,50 @@
 #ifdef TL_CPU_AVX2
 #define IS_NAN(b) ((b) != (b))
 #define BEST_QUAD QUAD
+#define BEST_LEAF(name, type, identity, JOIN, QUIET, STEP)                   \
+    LEAF(name, leaf_of_any, type, identity, JOIN, LOOP_LANES)                \
+                                                                             \
+    static void name##_leaf(const void *from, int64_t n, void *to)           \
+    {                                                                        \
+        enum { PART = VECTOR / sizeof(type), PARTS = TL_LANES / PART };      \
+        const type *x = from;                                                \
+        type lane[TL_LANES];                                                 \
+        name##_vec a[PARTS];                                                 \
+        name##_bits odd = {0};                                               \
+        int64_t i = 0;                                                       \
+        int any = 0;                                                         \
+                                                                             \
+        for (int j = 0; j < PARTS; j++) {                                    \
+            a[j] = (name##_vec){0} + (identity);                             \
+        }                                                                    \
+        for (; i + TL_LANES <= n; i += TL_LANES) {                           \
+            _Pragma("GCC unroll 8") for (int j = 0; j < PARTS; j++)          \
+            {                                                                \
+                name##_vec b = *(const name##_vec *)(x + i + j * PART);      \
+                                                                             \
+                a[j] = STEP(a[j], b);                                        \
+                odd |= IS_NAN(b);                                            \
+            }                                                                \
+        }                                                                    \
+        memcpy(lane, a, sizeof a);                                           \
+        for (int j = 0; i + j < n; j++) {                                    \
+            any |= x[i + j] != x[i + j];                                     \
+            lane[j] = QUIET(lane[j], x[i + j]);                              \
+        }                                                                    \
+        for (size_t j = 0; j < VECTOR / sizeof(type); j++) {                 \
+            any |= odd[j] != 0;                                              \
+        }                                                                    \
+        if (any) {                                                           \
+            name##_leaf_of_any(from, n, to);                                 \
+            return;                                                          \
+        }                                                                    \
+        JOIN_LANES(lane, QUIET)                                              \
+        *(type *)to = lane[0];                                               \
+    }
 #else
-#define BEST_QUAD(name, type, identity, JOIN, ALL, STEP, ODD)                \
+#define BEST_LEAF(name, type, identity, JOIN, QUIET, STEP)                   \
+    LEAF(name, leaf, type, identity, JOIN, LOOP_LANES)
+#define BEST_QUAD(name, type, identity, JOIN, QUIET, STEP, ODD)              \
     LEAVES(name, quad, type, JOIN)
 #endif
 #define IS_FINE(b) ((b) < (b)) /* never true */
@@ -252,15 +299,17 @@
     LANES(prod_##suffix, type, PROD)                                         \
     BEST_LANES(max_##suffix, type, >=)                                       \
     BEST_LANES(min_##suffix, type, <=)                                       \
-    LEAF(sum_##suffix, type, 0, SUM, JOIN_LANES)                             \
-    LEAF(prod_##suffix, type, 1, PROD, JOIN_LANES)                           \
-    LEAF(max_##suffix, type, -(type)INFINITY, MAX, LOOP_LANES)               \
-    LEAF(min_##suffix, type, (type)INFINITY, MIN, LOOP_LANES)                \
-    QUAD(sum_##suffix, type, 0, SUM, JOIN_LANES, SUM, IS_FINE)               \
-    QUAD(prod_##suffix, type, 1, PROD, JOIN_LANES, PROD, IS_FINE)            \
-    BEST_QUAD(max_##suffix, type, -(type)INFINITY, MAX, LOOP_LANES,          \
+    LEAF(sum_##suffix, leaf, type, 0, SUM, JOIN_LANES)                       \
+    LEAF(prod_##suffix, leaf, type, 1, PROD, JOIN_LANES)                     \
+    BEST_LEAF(max_##suffix, type, -(type)INFINITY, MAX, QUIET_MAX,           \
+              LARGER_##suffix)                                               \
+    BEST_LEAF(min_##suffix, type, (type)INFINITY, MIN, QUIET_MIN,            \
+              SMALLER_##suffix)                                              \
+    QUAD(sum_##suffix, type, 0, SUM, SUM, SUM, IS_FINE)                      \
+    QUAD(prod_##suffix, type, 1, PROD, PROD, PROD, IS_FINE)                  \
+    BEST_QUAD(max_##suffix, type, -(type)INFINITY, MAX, QUIET_MAX,           \
               LARGER_##suffix, IS_NAN)                                       \
-    BEST_QUAD(min_##suffix, type, (type)INFINITY, MIN, LOOP_LANES,           \
+    BEST_QUAD(min_##suffix, type, (type)INFINITY, MIN, QUIET_MIN,            \
               SMALLER_##suffix, IS_NAN)                                      \
     FOLD(sum_##suffix, type, 0, SUM)                                         \
     FOLD(prod_##suffix, type, 1, PROD)                                       \
@@ -269,7 +318,7 @@
 
 #define INTS(name, identity, JOIN)                                           \
     LANES(name, int64_t, JOIN)                                               \
-    LEAF(name, int64_t, identity, JOIN, LOOP_LANES)                          \
+    LEAF(name, leaf, int64_t, identity, JOIN, LOOP_LANES)                    \
     LEAVES(name, quad, int64_t, JOIN)                                        \
     FOLD(name, int64_t, identity, JOIN)
 

@@ -80,6 +80,13 @@ typedef struct bundle {
         const uint##bits##_t *from = (const uint##bits##_t *)job->from;      \
         int64_t step = job->x_stride[job->axis];                             \
                                                                              \
+        if (job->inner == 1) {                                               \
+            from += b->x[0];                                                 \
+            for (int64_t j = 0; j < job->n; j++) {                           \
+                to[j] = from[index[j] * step];                               \
+            }                                                                \
+            return;                                                          \
+        }                                                                    \
         for (int64_t j = 0; j < job->n; j++) {                               \
             for (int64_t c = 0; c < b->count; c++) {                         \
                 to[c] = from[b->x[c] + index[c] * step];                     \
@@ -103,6 +110,16 @@ DEFINE_GATHER(64)
         int64_t step = job->x_stride[job->axis];                             \
         int64_t s_step = job->s_stride[job->axis];                           \
                                                                              \
+        if (job->inner == 1) {                                               \
+            to += b->x[0];                                                   \
+            from += b->s[0];                                                 \
+            for (int64_t j = 0; j < job->n; j++) {                           \
+                type *at = &to[index[j] * step];                             \
+                                                                             \
+                *at = (type)((sum)*at + (sum)from[j * s_step]);              \
+            }                                                                \
+            return;                                                          \
+        }                                                                    \
         for (int64_t j = 0; j < job->n; j++, index += job->inner) {          \
             for (int64_t c = 0; c < b->count; c++) {                         \
                 type *at = &to[b->x[c] + index[c] * step];                   \

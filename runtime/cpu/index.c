@@ -64,7 +64,10 @@ static void add_offsets(const pick *p, const tl_tensor *index,
 
         step[d] = axis < 0 || index->size[axis] == 1 ? 0 : l.stride[axis];
     }
-    for (int64_t e = 0; e < p->places; e++) {
+    for (int64_t e = 0; e < p->places && p->picked == 1; e++) {
+        offsets[e] += numbers[e * step[0]] * stride;
+    }
+    for (int64_t e = 0; e < p->places && p->picked != 1; e++) {
         int64_t rest = e, at = 0;
 
         for (int d = p->picked - 1; d >= 0; d--) {
@@ -231,6 +234,31 @@ typedef struct pick_job {
     int64_t per_task;
 } pick_job;
 
+#define TAKE_SINGLE(bits)                                                    \
+    case bits / 8:                                                           \
+        for (; e < end; e++) {                                               \
+            ((uint##bits##_t *)to)[e * step] =                               \
+                ((const uint##bits##_t *)from)[p->from[e]];                  \
+        }                                                                    \
+        break;
+
+/* Single elements of the places e .. end - 1 of one axis. */
+static void take_single(const pick *p, char *to, const char *from, int64_t e,
+                        int64_t end)
+{
+    int64_t step = p->picked_v[0];
+
+    switch (p->width) {
+        TAKE_SINGLE(8)
+        TAKE_SINGLE(16)
+        TAKE_SINGLE(32)
+        TAKE_SINGLE(64)
+    default:
+        break;
+    }
+}
+
+
 /* Places of one outer combination, some in a task. */
 static void take_task(void *arg, int64_t task, int worker)
 {
@@ -246,6 +274,10 @@ static void take_task(void *arg, int64_t task, int worker)
             v_step = p->rest ? p->v[last] : 0;
 
     (void)worker;
+    if (p->inner == 1 && p->picked == 1) {
+        take_single(p, p->to + v * p->width, p->read + x * p->width, e, end);
+        return;
+    }
     for (; e < end; e++) {
         job->row(p->inner, p->to + (v + place_offset(p, e)) * p->width, v_step,
                  p->read + (x + p->from[e]) * p->width, x_step);

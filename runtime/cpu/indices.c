@@ -22,13 +22,34 @@ static void note_bad(index_job *job, int64_t at)
     }
 }
 
+/* The same of i64 without a branch; false: one of them is bad. */
+static bool plain_indices(const index_job *job, int64_t i, int64_t end)
+{
+    const int64_t *from = (const int64_t *)job->from;
+    uint64_t bound = (uint64_t)job->rule->bound, bad = 0;
+    uint64_t wrap = job->rule->wrap ? bound : 0;
+
+    for (; i < end; i++) {
+        uint64_t x = (uint64_t)from[i];
+
+        x += wrap & (uint64_t)(from[i] >> 63);
+        bad |= (x >= bound);
+        job->to[i] = (int64_t)x;
+    }
+    return bad == 0;
+}
+
 static void index_task(void *arg, int64_t task, int worker)
 {
     index_job *job = arg;
     int64_t i = task * TL_CPU_GRAIN, end = i + TL_CPU_GRAIN;
 
     (void)worker;
-    for (end = end < job->n ? end : job->n; i < end; i++) {
+    end = end < job->n ? end : job->n;
+    if (job->dtype == TL_i64 && plain_indices(job, i, end)) {
+        return;
+    }
+    for (; i < end; i++) {
         int64_t x = tl_cpu_load_int(job->from, job->dtype, i);
 
         if (x < 0 && job->rule->wrap) {

@@ -59,6 +59,11 @@ void tl_cpu_copy_elements(tl_kernel_ctx *k, int width, int rank,
                           const int64_t *to_stride, const void *from,
                           const int64_t *from_stride);
 
+/* Turn a matrix inside a task: to[i * to_row + j] = from[i + j * from_row] for
+ * i < rows, j < cols; elements of `width` bytes. */
+void tl_cpu_turn(int width, int64_t rows, int64_t cols, void *to,
+                 int64_t to_row, const void *from, int64_t from_row);
+
 /* Do two tensors start at the same address: is it done in place? */
 static inline bool tl_cpu_same_data(const tl_tensor *a, const tl_tensor *b)
 {

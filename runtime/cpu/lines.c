@@ -33,6 +33,13 @@ static void gather_rows(const lines_job *job, const char *data,
                         tl_dtype dtype, int64_t base, int64_t count,
                         char *rows)
 {
+    int width = job->wide ? 8 : 4;
+
+    if (dtype == (job->wide ? TL_f64 : TL_f32)) {
+        tl_cpu_turn(width, count, job->n, rows, job->n, data + base * width,
+                    job->inner);
+        return;
+    }
     for (int64_t j = 0; j < job->n; j++) {
         int64_t at = base + j * job->inner;
 
@@ -50,6 +57,13 @@ static void gather_rows(const lines_job *job, const char *data,
 static void scatter_rows(const lines_job *job, char *data, tl_dtype dtype,
                          int64_t base, int64_t count, const char *rows)
 {
+    int width = job->wide ? 8 : 4;
+
+    if (dtype == (job->wide ? TL_f64 : TL_f32)) {
+        tl_cpu_turn(width, job->n, count, data + base * width, job->inner,
+                    rows, job->n);
+        return;
+    }
     for (int64_t j = 0; j < job->n; j++) {
         int64_t at = base + j * job->inner;
 

@@ -1,4 +1,5 @@
 /* map.c - the kernels of elementwise rows: value, fused gradient, cast. */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/check.h"
@@ -37,6 +38,25 @@ const tl_map_loops *tl_map_loops_get(tl_dtype dtype)
 
 /* ---- what must not be ---------------------------------------------------- */
 
+/* Are all elements lo <= x < above?  Of row-major floats only, else false. */
+static bool floats_between(const tl_tensor *x, double lo, double above)
+{
+    float from = (float)lo, end = (float)above;
+    const float *v;
+    int outside = 0;
+
+    if (x->dtype != TL_f32 || !tl_tensor_contiguous(x) || x->numel == 0 ||
+        (double)end != above) {
+        return false;
+    }
+    from = (double)from < lo ? nextafterf(from, INFINITY) : from;
+    v = tl_tensor_data(x);
+    for (int64_t i = 0; i < x->numel; i++) {
+        outside |= (v[i] < from) | !(v[i] < end);
+    }
+    return outside == 0;
+}
+
 /* Look through `x`, as the row's result or cast `to` reads it. */
 static tl_status check(tl_kernel_ctx *k, tl_op op, const tl_tensor *x,
                        tl_tensor *to)
@@ -44,7 +64,8 @@ static tl_status check(tl_kernel_ctx *k, tl_op op, const tl_tensor *x,
     tl_map_bounds b = tl_map_bounds_of(op, to->dtype);
     int64_t bad;
 
-    if (!tl_map_is_checked(op, x->dtype, to->dtype)) {
+    if (!tl_map_is_checked(op, x->dtype, to->dtype) ||
+        (b.outside && floats_between(x, b.lo, b.above))) {
         return TL_OK;
     }
     bad = tl_map_find(x, to, b.lo, b.above, b.outside);
@@ -227,6 +248,30 @@ static tl_map_loop *identity(tl_dtype dtype)
     }
 }
 
+enum {
+    CONVERTED = 1 << 17 /* elements of a task */
+};
+
+/* Rows of two dtypes that convert in one step. */
+typedef struct convert {
+    tl_stage_fn *stage;
+    const char *from;
+    char *to;
+    int64_t n;
+    size_t width, to_width;
+} convert;
+
+static void convert_task(void *arg, int64_t task, int worker)
+{
+    const convert *c = arg;
+    int64_t at = task * CONVERTED;
+    int64_t n = c->n - at < CONVERTED ? c->n - at : CONVERTED;
+
+    (void)worker;
+    c->stage(n, c->from + (size_t)at * c->width, 1,
+             c->to + (size_t)at * c->to_width);
+}
+
 tl_status tl_cpu_cast(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                       int nin, tl_tensor *const *out, int nout,
                       const tl_attrs *at)
@@ -241,5 +286,14 @@ tl_status tl_cpu_cast(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
         return TL_OK;
     }
     TL_TRY(check(k, TL_OP_cast, in[0], to));
+    if (to->numel > 0 && tl_tensor_contiguous(in[0]) &&
+        compute == to->dtype) { /* no rows in between */
+        convert c = {tl_stage(in[0]->dtype, to->dtype),
+                     tl_tensor_data(in[0]), tl_tensor_data(to), to->numel,
+                     tl_dtype_size(in[0]->dtype), tl_dtype_size(to->dtype)};
+
+        tl_cpu_run(k, tl_ceil_div(c.n, CONVERTED), convert_task, &c);
+        return TL_OK;
+    }
     return run_loop(k, op, identity(compute), all, to, compute, at);
 }

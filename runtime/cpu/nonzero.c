@@ -39,7 +39,8 @@ typedef struct scan {
     size_t width;
     uint64_t mask;
     const tl_tensor *x;
-    int64_t *start; /* of each chunk: its hits, then the row they start at */
+    int64_t *start; /* of each chunk: its hits, then the row they start at,
+                       and behind the last the number of all */
     int64_t *rows;  /* of the result */
     int64_t limit;  /* number of rows of the result */
 } scan;
@@ -61,17 +62,23 @@ static void fill_task(void *arg, int64_t task, int worker)
     const scan *s = arg;
     const tl_tensor *x = s->x;
     int64_t i = task * TL_CPU_GRAIN, end = i + TL_CPU_GRAIN;
-    int64_t row = s->start[task];
+    int64_t row = s->start[task], last = s->start[task + 1];
 
     (void)worker;
-    for (end = end < x->numel ? end : x->numel; i < end; i++) {
+    last = last < s->limit ? last : s->limit;
+    end = end < x->numel ? end : x->numel;
+    if (x->rank == 1) { /* a place that is no hit is written over */
+        for (; row < last; i++) {
+            s->rows[row] = i;
+            row += (load_bits(s->data, s->width, i) & s->mask) != 0;
+        }
+        return;
+    }
+    for (; i < end && row < last; i++) {
         int64_t rest = i;
 
         if ((load_bits(s->data, s->width, i) & s->mask) == 0) {
             continue;
-        }
-        if (row == s->limit) {
-            return;
         }
         for (int d = x->rank - 1; d >= 0; d--) {
             s->rows[row * x->rank + d] = rest % x->size[d];
@@ -81,7 +88,8 @@ static void fill_task(void *arg, int64_t task, int worker)
     }
 }
 
-/* Hits of each chunk to the row where it starts; their number. */
+/* Hits of each chunk to the row where it starts; their number, which stands
+ * behind the last as well. */
 static int64_t accumulate(int64_t *start, int64_t n)
 {
     int64_t sum = 0;
@@ -92,6 +100,7 @@ static int64_t accumulate(int64_t *start, int64_t n)
         start[i] = sum;
         sum += hits;
     }
+    start[n] = sum;
     return sum;
 }
 
@@ -132,7 +141,7 @@ tl_status tl_cpu_nonzero(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     (void)op;
     (void)nin;
     (void)nout;
-    TL_GOTO(st, tl_cpu_scratch(k, chunks, sizeof(int64_t), &starts));
+    TL_GOTO(st, tl_cpu_scratch(k, chunks + 1, sizeof(int64_t), &starts));
     s.start = tl_storage_data(starts);
     s.data = x->numel ? tl_tensor_data(x) : NULL;
     if (!tl_tensor_contiguous(x) && x->numel > 0) {

@@ -274,17 +274,17 @@ static inline int64_t tl_pow_i(int64_t a, int64_t b)
 
 /* ---- exponential functions in float ------------------------------------ */
 
-/* exp(r) for |r| <= ln 2 / 2 (Cephes, Moshier 1989, expf). */
+/* exp(r) - 1 for |r| <= ln 2 / 2 (Cephes, Moshier 1989, expf). */
 static inline float tl_exp_core_f32(float r)
 {
     float p = 1.9875691500e-4f;
 
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    return p * (r * r) + r + 1;
+    p = tl_fma_f32(p, r, 1.3981999507e-3f);
+    p = tl_fma_f32(p, r, 8.3334519073e-3f);
+    p = tl_fma_f32(p, r, 4.1665795894e-2f);
+    p = tl_fma_f32(p, r, 1.6666665459e-1f);
+    p = tl_fma_f32(p, r, 5.0000001201e-1f);
+    return tl_fma_f32(p, r * r, r);
 }
 
 /* y * 2^k, |k| <= 252, in two steps so that neither overflows; k is in the low
@@ -302,11 +302,11 @@ static inline float tl_scale_f32(float y, float rounded)
 static inline float tl_exp_f32(float x)
 {
     float c = x > 89 ? 89 : (x < -105 ? -105 : x); /* NaN stays */
-    float t = c * 1.44269504088896341f + TL_ROUND_F32;
+    float t = tl_fma_f32(c, 1.44269504088896341f, TL_ROUND_F32);
     float k = t - TL_ROUND_F32;
-    float r = c - k * 0.693359375f + k * 2.12194440e-4f;
+    float r = tl_fma_f32(k, 2.12194440e-4f, tl_fma_f32(k, -0.693359375f, c));
 
-    return tl_scale_f32(tl_exp_core_f32(r), t);
+    return tl_scale_f32(1 + tl_exp_core_f32(r), t);
 }
 
 /* exp(-|x|) = (1 + the result) * *s * 2^-64: 2^k has one step, as k <= 0. */
@@ -316,16 +316,11 @@ static inline float tl_exp_minus_core_f32(float x, float *s)
     float m = tl_from_bits_f32(tl_bits_f32(x) | 0x80000000);
     float c = m < -130 ? -130 : m; /* NaN stays */
     float t = tl_fma_f32(c, 1.44269504088896341f, shift);
-    float k = t - shift, p = 1.9875691500e-4f;
+    float k = t - shift;
     float r = tl_fma_f32(k, 2.12194440e-4f, tl_fma_f32(k, -0.693359375f, c));
 
     *s = tl_from_bits_f32(tl_bits_f32(t) << 23);
-    p = tl_fma_f32(p, r, 1.3981999507e-3f);
-    p = tl_fma_f32(p, r, 8.3334519073e-3f);
-    p = tl_fma_f32(p, r, 4.1665795894e-2f);
-    p = tl_fma_f32(p, r, 1.6666665459e-1f);
-    p = tl_fma_f32(p, r, 5.0000001201e-1f);
-    return tl_fma_f32(p, r * r, r);
+    return tl_exp_core_f32(r);
 }
 
 /* A polynomial of the fraction (Remez fit, 2^-28). */

@@ -1,8 +1,9 @@
 /* sort.c - sort, topk and unique.
  *
  * Elements become unsigned keys that compare as the elements do (NaN above
- * all, -0 equal to 0), each with its place, and are merged bottom-up, which
- * is stable.  Lines along the axis are tasks. */
+ * all, -0 equal to 0), each with its place, and are merged bottom-up, or dealt
+ * out digit by digit where they are many; both are stable.  Lines along the
+ * axis are tasks. */
 #include <string.h>
 
 #include "runtime/cpu/kern.h"
@@ -71,10 +72,75 @@ static void merge(const item *a, int64_t na, const item *b, int64_t nb,
     memcpy(to, na > 0 ? a : b, (size_t)(na + nb) * sizeof(*to));
 }
 
+/* ---- by digits ----------------------------------------------------------- */
+
+enum {
+    DIGIT = 11, /* bits */
+    VALUES = 1 << DIGIT,
+    MANY = 4096 /* items from which digits are faster than merging */
+};
+
+/* Bits in which keys differ. */
+static uint64_t differing(const item *a, int64_t n)
+{
+    uint64_t any = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        any |= a[i].key ^ a[0].key;
+    }
+    return any;
+}
+
+/* By the digit at bit `shift`, stably. */
+static void deal(const item *a, int64_t n, int shift, item *to)
+{
+    int64_t at[VALUES] = {0}, sum = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        at[a[i].key >> shift & (VALUES - 1)]++;
+    }
+    for (int v = 0; v < VALUES; v++) {
+        int64_t count = at[v];
+
+        at[v] = sum;
+        sum += count;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        to[at[a[i].key >> shift & (VALUES - 1)]++] = a[i];
+    }
+}
+
+/* From the last digit to the first, without those that all have in common;
+ * as sort_items. */
+static item *sort_digits(item *a, item *spare, int64_t n)
+{
+    uint64_t any = differing(a, n);
+
+    for (int shift = 0; shift < 64; shift += DIGIT) {
+        uint64_t here = any >> shift;
+
+        if (here == 0) {
+            break;
+        }
+        /* a digit begins where keys differ */
+        shift += __builtin_ctzll(here);
+        deal(a, n, shift, spare);
+
+        item *other = spare;
+
+        spare = a;
+        a = other;
+    }
+    return a;
+}
+
 /* Sort a[0 .. n); `spare` has as much room.  The sorted items are returned:
  * `a` or `spare`. */
 static item *sort_items(item *a, item *spare, int64_t n)
 {
+    if (n >= MANY) {
+        return sort_digits(a, spare, n);
+    }
     for (int64_t i = 0; i < n; i += RUN) {
         insertion(a + i, n - i < RUN ? n - i : RUN);
     }
@@ -140,7 +206,20 @@ static int64_t not_above(const float *x, int64_t n, float least)
     return i;
 }
 
-/* Of a line, the `kept` first in order at least.  When a few times as many
+/* So few are kept in order one by one. */
+enum { FEW = 32 };
+
+/* x among a[0 .. count), behind its equals. */
+static void keep_in_order(item *a, int64_t count, item x)
+{
+    for (; count > 0 && a[count - 1].key > x.key; count--) {
+        a[count] = a[count - 1];
+    }
+    a[count] = x;
+}
+
+/* Of a line, the `kept` first in order at least.  When more than FEW are kept:
+ * when a few times as many
  * have come together they are sorted, and from then on only what comes before
  * the last of the kept is looked at: an equal one behind it comes later. */
 static item *order_line(const sort_job *job, int64_t start, item *items)
@@ -148,6 +227,7 @@ static item *order_line(const sort_job *job, int64_t start, item *items)
     int64_t step = job->x->stride[job->axis], count = 0;
     int64_t most = 4 * job->kept + 64 < job->n ? 4 * job->kept + 64 : job->n;
     item *spare = items + job->n;
+    bool few = job->kept <= FEW && 8 * job->kept <= job->n;
     const item *last = NULL;
     const float *x = job->x->dtype == TL_f32 && step == 1 && job->down
                          ? (const float *)job->data + start
@@ -167,6 +247,12 @@ static item *order_line(const sort_job *job, int64_t start, item *items)
         if (last != NULL && key >= last->key) {
             continue;
         }
+        if (few) {
+            count -= last != NULL;
+            keep_in_order(items, count++, (item){key, i});
+            last = count == job->kept ? &items[count - 1] : NULL;
+            continue;
+        }
         items[count++] = (item){key, i};
         if (count == most && most < job->n) {
             const item *sorted = sort_items(items, spare, count);
@@ -178,7 +264,7 @@ static item *order_line(const sort_job *job, int64_t start, item *items)
             last = &items[count - 1];
         }
     }
-    return sort_items(items, spare, count);
+    return few ? items : sort_items(items, spare, count);
 }
 
 static void sort_line(const sort_job *job, int64_t line, item *items)
@@ -296,7 +382,8 @@ static int64_t tell_apart(const table *t, item *items, int64_t *where,
         item x = items[i];
 
         if (distinct == 0 ||
-            (t->m > 0 &&
+            (t->m == 1 && x.key != items[distinct - 1].key) ||
+            (t->m > 1 &&
              memcmp(t->key + x.place * t->m,
                     t->key + items[distinct - 1].place * t->m, width) != 0)) {
             items[distinct] = x;

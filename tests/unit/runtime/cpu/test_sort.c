@@ -75,6 +75,60 @@ Test(sort, long_lines_along_each_axis)
     }
 }
 
+/* More than are merged: by digits, of keys with many equals and of both
+ * signs. */
+Test(sort, many_items_stay_stable)
+{
+    tl_tensor *x = random_tensor(TL_f32, SIZES(9001), 3), *out[2];
+    tl_attrs at = attrs(0, false);
+    int64_t bad = 0;
+
+    for (int64_t i = 0; i < 9001; i++) {
+        tl_tensor_set_f(x, i, (double)(i * 7919 % 1013 - 500) * 0.37);
+    }
+    for (int down = 0; down < 2; down++) {
+        at.flag = down != 0;
+        cr_assert_eq(RUN(sort, &x, 1, &at, out), TL_OK);
+        for (int64_t i = 1; i < 9001; i++) {
+            double a = tl_tensor_get_f(out[0], i - 1);
+            double b = tl_tensor_get_f(out[0], i);
+            int64_t from = tl_tensor_get_i(out[1], i);
+
+            bad += down != 0 ? a < b : a > b;
+            bad += a == b && tl_tensor_get_i(out[1], i - 1) >= from;
+            bad += tl_tensor_get_f(x, from) != b;
+        }
+        drop(out, 2);
+    }
+    cr_expect_eq(bad, 0);
+    tl_tensor_unref(x);
+}
+
+/* Few of many, kept one by one: the first of a sorted line, places as well. */
+Test(sort, topk_of_few_is_the_start_of_sort)
+{
+    tl_tensor *x = random_tensor(TL_f32, SIZES(3001), 3), *out[2], *few[2];
+    tl_attrs at = attrs(0, true);
+    int64_t bad = 0;
+
+    for (int64_t i = 0; i < 3001; i++) {
+        tl_tensor_set_f(x, i, (double)(i * 7919 % 401 - 200));
+    }
+    cr_assert_eq(RUN(sort, &x, 1, &at, out), TL_OK);
+    at.flag = false;
+    at.ndims = 1;
+    at.dims[0] = tl_dim_num(20);
+    cr_assert_eq(RUN(topk, &x, 1, &at, few), TL_OK);
+    for (int64_t i = 0; i < 20; i++) {
+        bad += tl_tensor_get_f(few[0], i) != tl_tensor_get_f(out[0], i);
+        bad += tl_tensor_get_i(few[1], i) != tl_tensor_get_i(out[1], i);
+    }
+    cr_expect_eq(bad, 0);
+    drop(out, 2);
+    drop(few, 2);
+    tl_tensor_unref(x);
+}
+
 Test(sort, topk_takes_the_largest_first)
 {
     tl_tensor *x = tensor_i(TL_i64, SIZES(2, 4),
