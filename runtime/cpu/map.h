@@ -35,6 +35,15 @@ TL_MAP_TABLES(TL_DECLARE)
 #undef TL_DECLARE
 extern const tl_map_loops tl_map_f32, tl_map_f32_avx2, tl_map_f32_avx512;
 
+/* gelu and its gradient where both are wanted of one x: what is dear in them
+ * is made once.  core: of floats x (in[0]), doubles; value: of x and the core
+ * (in[1]); grad: of these and g (in[4]).  The bits are those of the rows. */
+typedef struct tl_map_gelu_loops {
+    tl_map_loop *core, *value, *grad;
+} tl_map_gelu_loops;
+extern const tl_map_gelu_loops tl_map_gelu, tl_map_gelu_avx2,
+    tl_map_gelu_avx512;
+
 /* Loops that compute elements of `dtype`: those of u8 for bool, of f32 for
  * f16 and bf16. */
 const tl_map_loops *tl_map_loops_get(tl_dtype dtype);

@@ -55,3 +55,54 @@ static bool quick_mod(int64_t n, const void *const *in)
 #define tl_floordiv_f32(a, b) tl_floordiv_of_f32(a, b, quick)
 
 #include "runtime/cpu/map_rows.h"
+
+/* ---- gelu and its gradient from one core --------------------------------- */
+
+static void gelu_core(int64_t n, const void *const *in, void *to,
+                      const double *p)
+{
+    const float *x = in[0];
+    double *res = to;
+
+    (void)p;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        res[i] = tl_normcdf_core(x[i]);
+    }
+}
+
+static void gelu_value(int64_t n, const void *const *in, void *to,
+                       const double *p)
+{
+    const float *x = in[0];
+    const double *core = in[1];
+    float *res = to;
+
+    (void)p;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        res[i] = tl_gelu_of_core_f32(x[i], core[i]);
+    }
+}
+
+/* As the row's formula in ops.def. */
+static void gelu_grad(int64_t n, const void *const *in, void *to,
+                      const double *p)
+{
+    const float *from = in[0], *up = in[TL_MAP_G];
+    const double *core = in[1];
+    float *res = to;
+
+    (void)p;
+    TL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        float x = from[i];
+        float normal = 0.3989422804014327f * tl_exp_f32(-0.5f * (x * x));
+
+        res[i] = tl_zmul_f32(up[i], tl_normcdf_of_core_f32(x, core[i]) +
+                                        x * normal);
+    }
+}
+
+const tl_map_gelu_loops TL_ISA(tl_map_gelu) = {gelu_core, gelu_value,
+                                               gelu_grad};

@@ -660,15 +660,31 @@ static inline float tl_erf_f32(float x)
     return tl_sign_of_f32(m < 0.9375f ? tl_fma_f32(p, m, m) : big, x);
 }
 
-/* Distribution function of the standard normal, erfc(-x / sqrt 2) / 2. */
-static inline float tl_normcdf_f32(float x)
+/* Distribution function of the standard normal, erfc(-x / sqrt 2) / 2, of a
+ * number. */
+static inline double tl_normcdf_core(float x)
 {
     float a = tl_abs_f32(x);
     double m = a > 14.5f ? 14.5f : a;
     double y = 0.5 * tl_erfc_core(m * 0.70710678118654752440, m * m * 0.5);
 
-    y = x > 0 ? 1 - y : y;
-    return (float)(x != x ? (double)x : y);
+    return x > 0 ? 1 - y : y;
+}
+
+/* The last steps of normcdf and gelu, from the core of x. */
+static inline float tl_normcdf_of_core_f32(float x, double core)
+{
+    return (float)(x != x ? (double)x : core);
+}
+
+static inline float tl_gelu_of_core_f32(float x, double core)
+{
+    return (float)(x < -14.5f ? -0.0 : (double)x * core);
+}
+
+static inline float tl_normcdf_f32(float x)
+{
+    return tl_normcdf_of_core_f32(x, tl_normcdf_core(x));
 }
 
 /* x * sigmoid(x); 0 at -inf, where it tends to.  As sigmoid, times 2^64 where
@@ -689,12 +705,7 @@ static inline float tl_silu_f32(float x)
 /* x times the distribution function; 0 at -inf, where it tends to. */
 static inline float tl_gelu_f32(float x)
 {
-    float a = tl_abs_f32(x);
-    double m = a > 14.5f ? 14.5f : a;
-    double y = 0.5 * tl_erfc_core(m * 0.70710678118654752440, m * m * 0.5);
-
-    y = x > 0 ? 1 - y : y;
-    return (float)(x < -14.5f ? -0.0 : (double)x * y);
+    return tl_gelu_of_core_f32(x, tl_normcdf_core(x));
 }
 
 /* x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3): 0.5 x (1 + tanh u)

@@ -130,6 +130,7 @@ struct tl_tile {
 typedef struct tl_tile_isa {
     const tl_map_loops *(*loops)(tl_dtype dtype);
     tl_stage_fn *(*stage)(tl_dtype from, tl_dtype to);
+    const tl_map_gelu_loops *gelu;
     bool avx2;
 } tl_tile_isa;
 tl_tile_isa tl_tile_isa_get(void);

@@ -287,6 +287,62 @@ static bool loop_operands(tl_tile_maker *m, int i, tl_tile_code *c)
     return once && !is_checked(m, s);
 }
 
+/* Is the step gelu, or else its gradient, in f32? */
+static bool is_gelu(const tl_tile_step *s, bool value)
+{
+    return s->op == TL_OP_gelu && s->compute == TL_f32 &&
+           (s->which < 0) == value;
+}
+
+/* Are both gelu and its gradient wanted of what step `i` reads? */
+static bool shares_gelu(const tl_tile_maker *m, int i)
+{
+    const tl_tile_step *s = m->s->steps;
+    bool value = is_gelu(&s[i], true);
+
+    if (!value && !is_gelu(&s[i], false)) {
+        return false;
+    }
+    for (int k = 0; k < m->s->nsteps; k++) {
+        if (is_gelu(&s[k], !value) && s[k].in[0] == s[i].in[0]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The core of gelu of the floats at place x, made once. */
+static uint16_t gelu_core(tl_tile_maker *m, uint16_t x)
+{
+    uint16_t to;
+    tl_tile_code *c;
+
+    for (int k = 0; k < m->ncodes; k++) {
+        if (m->code[k].kind == TL_TILE_LOOP && m->code[k].in[0] == x &&
+            m->code[k].loop == m->isa.gelu->core) {
+            return m->code[k].to;
+        }
+    }
+    to = tl_tile_add_place(
+        m, tl_tile_is_once(m, x) ? TL_TILE_ONCE : TL_TILE_SLOT, TL_f64, 0,
+        m->place[x].rows);
+    c = tl_tile_add_code(m, TL_TILE_LOOP, to);
+    c->loop = m->isa.gelu->core;
+    c->nin = 1;
+    c->in[0] = x;
+    return to;
+}
+
+static void set_gelu(tl_tile_maker *m, const tl_tile_step *s,
+                     tl_tile_code *c)
+{
+    bool value = s->which < 0;
+
+    c->in[1] = gelu_core(m, c->in[0]);
+    c->nin = value ? 2 : TL_MAP_OPERANDS;
+    c->loop = value ? m->isa.gelu->value : m->isa.gelu->grad;
+}
+
 static void add_loop(tl_tile_maker *m, int i)
 {
     const tl_tile_step *s = &m->s->steps[i];
@@ -306,6 +362,9 @@ static void add_loop(tl_tile_maker *m, int i)
     own.loop =
         s->which < 0 ? loops->value[s->op] : loops->grad[s->op][s->which];
     TL_CHECK(own.loop != NULL);
+    if (shares_gelu(m, i)) {
+        set_gelu(m, s, &own);
+    }
     own.item = (uint16_t)i;
     own.to = to;
     own.width = m->place[to].width;
@@ -392,10 +451,11 @@ tl_tile_isa tl_tile_isa_get(void)
 {
 #ifdef TL_HAVE_AVX2_KERNELS
     if (tl_cpu_avx2_kernels()) {
-        return (tl_tile_isa){tl_map_loops_get_avx2, tl_stage_avx2, true};
+        return (tl_tile_isa){tl_map_loops_get_avx2, tl_stage_avx2,
+                             TL_BEST_AVX(tl_map_gelu), true};
     }
 #endif
-    return (tl_tile_isa){tl_map_loops_get, tl_stage, false};
+    return (tl_tile_isa){tl_map_loops_get, tl_stage, &tl_map_gelu, false};
 }
 
 /* ---- operands ------------------------------------------------------------ */
