@@ -76,7 +76,8 @@ static inline float tl_fma_f32(float a, float b, float c)
 #if defined(__FMA__) || defined(__FP_FAST_FMAF)
     return __builtin_fmaf(a, b, c);
 #else
-    double p = (double)a * (double)b, d = c, sum = p + d, back = sum - p;
+    double p = (double)a * (double)b, d = (double)c;
+    double sum = p + d, back = sum - p;
     double rest = (p - (sum - back)) + (d - back);
     uint64_t u = tl_bits_f64(sum), away = (rest < 0) == (sum < 0);
     uint64_t odd = away != 0 ? u + 1 : u - 1;
@@ -184,7 +185,7 @@ static inline double tl_mod_f64(double a, double b)
  * exact in double, and so is what it leaves. */
 static inline float tl_fmod_near_f32(float a, float b)
 {
-    double d = a, e = b, q = d / e;
+    double d = (double)a, e = (double)b, q = d / e;
     double r = d - ((q + TL_ROUND_F64) - TL_ROUND_F64) * e;
     double m = tl_sign_of_f64(e, d);
 
