@@ -14,6 +14,7 @@
 #include "interp/format.h"
 #include "interp/free.h"
 #include "interp/shape.h"
+#include "lang/habits.h"
 #include "lang/lint.h"
 #include "lang/patterns.h"
 #include "runtime/base/mem.h"
@@ -192,6 +193,27 @@ static unsigned builtin_effects(void *arg, const tl_sym *name)
     return b != NULL ? b->effects & 7u : 0;
 }
 
+/* The last expression of an entry is shown: `x.sum()` is not lost there.  What
+ * would change a list in Python still is. */
+static void show_last(const tl_unit *unit)
+{
+    const tl_kids *stmts = &TL_AST(block, unit->root->body)->stmts;
+    tl_ast *last = stmts->len > 0 ? stmts->items[stmts->len - 1] : NULL;
+
+    if (last == NULL || last->kind != TL_AST_EXPR_STMT ||
+        !TL_AST(expr_stmt, last)->unused || unit->quiet) {
+        return;
+    }
+    tl_ast_expr_stmt *stmt = (tl_ast_expr_stmt *)last;
+    const tl_ast_call *call = TL_AST(call, stmt->value);
+    const char *habit =
+        tl_habit_method(TL_AST(attr, call->callee)->name->text);
+
+    if (habit == NULL || strncmp(habit, "s = ", 4) == 0) {
+        stmt->unused = false;
+    }
+}
+
 /* Parse and resolve; the namespace owns the unit from here on. */
 static tl_status load_unit(tl_eval *ev, tl_namespace *ns, const char *name,
                            const char *text, size_t len, bool entry,
@@ -208,6 +230,9 @@ static tl_status load_unit(tl_eval *ev, tl_namespace *ns, const char *name,
     TL_TRY(entry ? tl_parse_entry(&unit, ev->lang, file, ev->diag)
                  : tl_parse(&unit, ev->lang, file, ev->diag));
     if (!unit->incomplete) {
+        if (entry) {
+            show_last(unit);
+        }
         names.names = tl_builtin_names(ev, TL_V_NONE, &names.nnames);
         tl_status st = tl_resolve(unit, ev->lang, ns->names, &names,
                                   ev->diag);
@@ -308,6 +333,30 @@ tl_status tl_eval_text(tl_eval *ev, tl_namespace *ns, const char *name,
         *out = v;
     }
     return TL_OK;
+}
+
+tl_status tl_eval_shape_text(tl_eval *ev, tl_namespace *ns, const char *name,
+                             const char *text, size_t len, tl_value *out)
+{
+    tl_unit *unit = NULL;
+    tl_frame frame;
+
+    TL_TRY(load_unit(ev, ns, name, text, len, true, &unit));
+    const tl_kids *stmts =
+        unit->incomplete ? NULL
+                         : &TL_AST(block, unit->root->func->body)->stmts;
+
+    if (stmts == NULL || stmts->len != 1 ||
+        stmts->items[0]->kind != TL_AST_EXPR_STMT) {
+        return tl_fail(ev->diag, TL_E0720, "`%s` is not an expression", text);
+    }
+    TL_TRY(tl_frame_push(ev, &frame, unit->root->func, ns, NULL, NULL,
+                         unit->root->base.span));
+    tl_status st =
+        tl_shape_expr(ev, TL_AST(expr_stmt, stmts->items[0])->value, out);
+
+    tl_frame_pop(ev, &frame);
+    return st;
 }
 
 tl_status tl_eval_test(tl_eval *ev, tl_namespace *ns, const tl_ast *test)

@@ -149,6 +149,12 @@ TL_MUST_USE tl_status tl_eval_text(tl_eval *ev, tl_namespace *ns,
                                    size_t len, tl_value *out,
                                    bool *incomplete);
 
+/* The shape pass over an expression alone: what its value would be, as
+ * tl_shape_expr says.  E0720 for a text that is no expression. */
+TL_MUST_USE tl_status tl_eval_shape_text(tl_eval *ev, tl_namespace *ns,
+                                         const char *name, const char *text,
+                                         size_t len, tl_value *out);
+
 /* Run one `test "title":` block. */
 TL_MUST_USE tl_status tl_eval_test(tl_eval *ev, tl_namespace *ns,
                                    const tl_ast *test);

@@ -1,7 +1,12 @@
 /* interrupt.c - Ctrl-C: a flag that the evaluator tests between statements.
  *
  * A signal handler can reach nothing but a property of the process, so this
- * belongs to the program and not to the library. */
+ * belongs to the program and not to the library.
+ *
+ * The handler has a stack of its own.  Matrix products of oneDNN are compiled
+ * code that keeps the stack pointer in a buffer of the heap for a while: a
+ * frame that the system puts there for a handler overwrites what lies below
+ * (seen as "corrupted size vs. prev_size" after Ctrl-C in `x @ x`). */
 #include <signal.h>
 #include <stddef.h>
 
@@ -15,10 +20,17 @@ static void on_interrupt(int sig)
     interrupted = 1;
 }
 
+enum { STACK_BYTES = 1 << 16 }; /* a frame holds all vector registers */
+
 void tl_session_catch_interrupts(tl_session *s)
 {
+    static char stack[STACK_BYTES];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction act = {.sa_handler = on_interrupt};
 
+    if (sigaltstack(&own, NULL) == 0) {
+        act.sa_flags = (int)SA_ONSTACK;
+    }
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL); /* system calls are not restarted */
     signal(SIGPIPE, SIG_IGN); /* writing fails instead */

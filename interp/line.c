@@ -1,8 +1,5 @@
-/* line.c - the line editor behind one interface.
- *
- * readline keeps its state in globals of its own; the evaluator that
- * completion asks is the one other such state, since its callbacks carry no
- * argument. */
+/* line.c - the line editor behind one interface: which one there is, lines
+ * without any, and history. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -11,144 +8,61 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #if defined(HAVE_READLINE)
 #include <readline/history.h>
-#include <readline/readline.h>
-#define HAVE_EDITOR 1
+#define HAVE_HISTORY 1
 #elif defined(HAVE_LIBEDIT)
 #include <editline/readline.h>
-#define HAVE_EDITOR 1
+#define HAVE_HISTORY 1
 #endif
 
-#include "interp/builtin.h"
-#include "interp/module.h"
-#include "runtime/base/mem.h"
+enum { MOST_HISTORY = 10000 };
 
 static struct {
-    tl_eval *ev;
-    tl_namespace *ns;
-    const char **names; /* candidates of the completion that runs */
-    size_t n, cap, next;
+    tl_line_host host;
     int error; /* errno of the last line that could not be read */
+#ifdef HAVE_LIBEDIT
+    tl_completion found; /* of the completion that runs */
+    size_t next;
+#endif
 } state;
 
-/* ---- names to complete ------------------------------------------------- */
+/* ---- libedit: lines, and completion by names ---------------------------- */
 
-#ifdef HAVE_EDITOR
-static void add_name(const char *name)
-{
-    if (state.n == state.cap) {
-        size_t cap = state.cap > 0 ? 2 * state.cap : 256;
-        const char **names = tl_realloc(state.names, cap * sizeof(*names));
-
-        if (names == NULL) {
-            return;
-        }
-        state.names = names;
-        state.cap = cap;
-    }
-    state.names[state.n++] = name;
-}
-
-static void add_top_level(void)
-{
-    static const char *const words[] = {
-#define KEYWORD(text, TOKEN) text,
-#define SOFT(text, TOKEN) text,
-#include "lang/keywords.def"
-    };
-    size_t n = 0;
-    const char *const *names = tl_builtin_names(state.ev, TL_V_NONE, &n);
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        add_name(words[i]);
-    }
-    for (size_t i = 0; i < n; i++) {
-        add_name(names[i]);
-    }
-    for (size_t i = 0; i < state.ns->names->names.len; i++) {
-        add_name(state.ns->names->names.items[i]->text);
-    }
-}
-
-/* The value of a plain name at top level, borrowed. */
-static tl_value top_value(const char *name, size_t len)
-{
-    const tl_sym *sym = tl_intern_find(state.ev->lang->names, name, len);
-    int64_t slot = sym != NULL ? tl_globals_find(state.ns->names, sym) : -1;
-
-    return slot >= 0 && (size_t)slot < state.ns->nslots
-               ? state.ns->slots[slot]
-               : tl_empty();
-}
-
-/* Fields and methods of the value called `name`. */
-static void add_fields(const char *name, size_t len)
-{
-    tl_value v = top_value(name, len);
-    size_t n = 0;
-
-    if (v.tag == TL_V_MODULE) {
-        const tl_moddef *def = tl_module_def(v.module);
-
-        for (uint32_t i = 0; i < def->nfields; i++) {
-            add_name(def->fields[i].name->text);
-        }
-    } else if (v.tag == TL_V_NAMESPACE) {
-        for (size_t i = 0; i < v.ns->names->names.len; i++) {
-            add_name(v.ns->names->names.items[i]->text);
-        }
-    }
-    if (tl_is_tensor(v)) {
-        add_name("shape");
-        add_name("dtype");
-        add_name("size");
-        add_name("T");
-    }
-    const char *const *names = tl_builtin_names(state.ev, v.tag, &n);
-
-    for (size_t i = 0; i < n && v.tag != TL_V_EMPTY; i++) {
-        add_name(names[i]);
-    }
-}
-
+#ifdef HAVE_LIBEDIT
 static char *next_match(const char *text, int first)
 {
-    const char *dot = strrchr(text, '.');
-    size_t head = dot != NULL ? (size_t)(dot - text) + 1 : 0;
-    size_t len = strlen(text) - head;
+    tl_completion *c = &state.found;
 
-    if (!first) {
-        state.n = state.next = 0;
-        if (dot != NULL) {
-            add_fields(text, head - 1);
-        } else {
-            add_top_level();
-        }
+    if (first == 0) {
+        tl_completion_fini(c);
+        state.next = 0;
+        state.host.complete(state.host.arg, rl_line_buffer,
+                            (size_t)rl_point, c);
     }
-    while (state.next < state.n) {
-        const char *name = state.names[state.next++];
+    size_t cursor = (size_t)rl_point, len = strlen(text);
+    size_t head = cursor - c->start <= len ? len - (cursor - c->start) : 0;
 
-        if (strncmp(name, text + head, len) == 0) {
-            size_t n = strlen(name);
-            char *match = malloc(head + n + 1); /* readline frees it */
-
-            if (match != NULL) {
-                memcpy(match, text, head);
-                memcpy(match + head, name, n + 1);
-            }
-            return match;
-        }
+    if (state.next >= c->len) {
+        return NULL;
     }
-    return NULL;
+    const char *word = c->items[state.next++].text;
+    size_t n = strlen(word);
+    char *match = malloc(head + n + 1); /* libedit frees it */
+
+    if (match != NULL) {
+        memcpy(match, text, head);
+        memcpy(match + head, word, n + 1);
+    }
+    return match;
 }
 
 static char **complete(const char *text, int start, int end)
@@ -156,43 +70,20 @@ static char **complete(const char *text, int start, int end)
     (void)start;
     (void)end;
     rl_attempted_completion_over = 1;
-#ifdef HAVE_READLINE
-    rl_completion_append_character = '\0';
-#endif
     return rl_completion_matches(text, next_match);
 }
 #endif
 
-#ifdef HAVE_READLINE
-/* The next key; Ctrl-C ends the line that is being typed. */
-static int read_key(FILE *input)
+void tl_line_init(const tl_line_host *host)
 {
-    volatile sig_atomic_t *flag = state.ev->rt->interrupted;
-    unsigned char key;
-    ssize_t n;
-
-    do {
-        if (flag != NULL && *flag) {
-            return '\n';
-        }
-        n = read(fileno(input), &key, 1);
-    } while (n < 0 && errno == EINTR);
-    return n == 1 ? key : EOF;
-}
-#endif
-
-void tl_line_init(tl_eval *ev, tl_namespace *ns)
-{
-    state.ev = ev;
-    state.ns = ns;
-#ifdef HAVE_EDITOR
+    state.host = *host;
+#if defined(HAVE_READLINE)
+    if (tl_line_terminal()) {
+        tl_edit_init(host);
+    }
+#elif defined(HAVE_LIBEDIT)
     rl_readline_name = (char *)(uintptr_t) "tlang";
     rl_attempted_completion_function = complete;
-#endif
-#ifdef HAVE_READLINE
-    rl_catch_signals = 0;
-    rl_getc_function = read_key;
-    rl_basic_word_break_characters = " \t\n\"\\'`@$><=;|&{([,+-*/%:";
 #endif
 }
 
@@ -200,6 +91,17 @@ bool tl_line_terminal(void)
 {
     return isatty(STDIN_FILENO) != 0;
 }
+
+bool tl_line_collects(void)
+{
+#ifdef HAVE_READLINE
+    return tl_line_terminal() && tl_edit_collects();
+#else
+    return false;
+#endif
+}
+
+/* ---- lines without an editor -------------------------------------------- */
 
 static char *read_plain(const char *prompt, size_t *len)
 {
@@ -222,27 +124,18 @@ static char *read_plain(const char *prompt, size_t *len)
     return line;
 }
 
-char *tl_line_read(const char *prompt, size_t *len, bool *stopped)
+#ifndef HAVE_READLINE
+/* A line from a terminal, and what Ctrl-C makes of it. */
+static char *read_typed(const char *prompt, size_t *len, bool *stopped)
 {
-    volatile sig_atomic_t *flag = state.ev->rt->interrupted;
-    bool ends_line = false; /* does the editor, after Ctrl-C? */
-    char *line;
+    volatile sig_atomic_t *flag = state.host.interrupted;
+#ifdef HAVE_LIBEDIT
+    char *line = readline(prompt);
 
-    *stopped = false;
-    *len = 0;
-    if (!tl_line_terminal()) {
-        line = read_plain("", len);
-    } else {
-#ifdef HAVE_EDITOR
-        line = readline(prompt);
-        *len = line != NULL ? strlen(line) : 0;
+    *len = line != NULL ? strlen(line) : 0;
 #else
-        line = read_plain(prompt, len);
+    char *line = read_plain(prompt, len);
 #endif
-#ifdef HAVE_READLINE
-        ends_line = true;
-#endif
-    }
     if (flag != NULL && *flag) {
         *flag = 0;
         *stopped = true;
@@ -251,11 +144,26 @@ char *tl_line_read(const char *prompt, size_t *len, bool *stopped)
             line = strdup(""); /* freed like getline's own */
             *len = 0;
         }
-        if (!ends_line) {
-            fputc('\n', stdout);
-        }
+        fputc('\n', stdout);
     }
     return line;
+}
+#endif
+
+char *tl_line_read(const char *prompt, const char *more, size_t *len,
+                   bool *stopped)
+{
+    *stopped = false;
+    *len = 0;
+    if (!tl_line_terminal()) {
+        return read_plain("", len);
+    }
+#ifdef HAVE_READLINE
+    return tl_edit_read(prompt, more, len, stopped);
+#else
+    (void)more;
+    return read_typed(prompt, len, stopped);
+#endif
 }
 
 int tl_line_error(void)
@@ -272,7 +180,7 @@ void tl_line_free(char *line)
 
 void tl_line_remember(const char *entry)
 {
-#ifdef HAVE_EDITOR
+#ifdef HAVE_HISTORY
     HIST_ENTRY *last =
         history_length > 0 ? history_get(history_base + history_length - 1)
                            : NULL;
@@ -292,8 +200,11 @@ void tl_line_history_load(const char *path)
     history_comment_char = '#';
     history_write_timestamps = 1;
     history_multiline_entries = 1;
-    stifle_history(10000);
+    stifle_history(MOST_HISTORY);
     read_history(path);
+    if (history_length == MOST_HISTORY) { /* the file may hold more */
+        history_truncate_file(path, MOST_HISTORY);
+    }
 #elif defined(HAVE_LIBEDIT)
     read_history(path);
 #else
@@ -303,7 +214,10 @@ void tl_line_history_load(const char *path)
 
 void tl_line_history_append(const char *path, const char *entry)
 {
-    if (entry[0] == '\0' || entry[0] == ' ') {
+    static char last[4096]; /* what was appended: not twice in a row */
+    struct stat st;
+
+    if (entry[0] == '\0' || entry[0] == ' ' || strcmp(entry, last) == 0) {
         return;
     }
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -315,10 +229,18 @@ void tl_line_history_append(const char *path, const char *entry)
 
     tl_buf_init(&buf);
     tl_buf_printf(&buf, "#%lld\n%s\n", (long long)time(NULL), entry);
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_mode & 077) != 0 && fchmod(fd, 0600) != 0) {
+        errno = 0; /* somebody else's file, that we may write */
+    }
     if (flock(fd, LOCK_EX) == 0 && !buf.failed &&
         write(fd, buf.data, buf.len) < 0) {
         errno = 0;
     }
     tl_buf_fini(&buf);
     close(fd);
+    last[0] = '\0';
+    if (strlen(entry) < sizeof(last)) {
+        memcpy(last, entry, strlen(entry) + 1);
+    }
 }

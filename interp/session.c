@@ -1,4 +1,8 @@
 /* session.c - set-up, reporting and running of one session. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include "interp/session.h"
 
 #include <errno.h>
@@ -10,6 +14,10 @@
 #include "runtime/base/mem.h"
 #include "runtime/io/file.h"
 
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0.1.0"
+#endif
+
 void tl_session_init(tl_session *s)
 {
     tl_intern_init(&s->names);
@@ -18,10 +26,32 @@ void tl_session_init(tl_session *s)
     s->lang = (tl_lang){&s->names, &s->sources};
 }
 
+enum { WRITTEN_AT_ONCE = 1 << 16 }; /* bytes, between looks at Ctrl-C */
+
+static tl_status write_output(void *arg, const char *text, size_t len);
+
+/* A long text can be interrupted. */
+static tl_status write_long(tl_session *s, const char *text, size_t len)
+{
+    while (len > 0) {
+        size_t n = len < WRITTEN_AT_ONCE ? len : WRITTEN_AT_ONCE;
+
+        TL_TRY(write_output(s, text, n));
+        TL_TRY(tl_rt_tick(&s->rt));
+        text += n;
+        len -= n;
+    }
+    return TL_OK;
+}
+
 /* Output of the program; warnings so far are shown before it. */
 static tl_status write_output(void *arg, const char *text, size_t len)
 {
     tl_session *s = arg;
+
+    if (len > WRITTEN_AT_ONCE) {
+        return write_long(s, text, len);
+    }
 
     if (s->diag.nwarnings > 0 && s->diag.nerrors == 0) {
         tl_session_report(s, TL_OK);
@@ -87,10 +117,16 @@ void tl_session_fini(tl_session *s)
     tl_intern_fini(&s->names);
 }
 
-static bool use_color(const tl_options *o)
+const char *tl_session_version(void)
 {
+    return PACKAGE_VERSION;
+}
+
+bool tl_session_color(const tl_session *s, int fd)
+{
+    const tl_options *o = &s->options;
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    const char *force = getenv("CLICOLOR_FORCE");
+    const char *force = getenv("CLICOLOR_FORCE"), *cli = getenv("CLICOLOR");
 
     if (o->color != NULL && strcmp(o->color, "auto") != 0) {
         return strcmp(o->color, "always") == 0;
@@ -104,7 +140,10 @@ static bool use_color(const tl_options *o)
     if (force != NULL && *force != '\0' && strcmp(force, "0") != 0) {
         return true;
     }
-    return isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+    if (cli != NULL && strcmp(cli, "0") == 0) {
+        return false;
+    }
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 void tl_session_flush(tl_session *s)
@@ -136,8 +175,10 @@ int tl_session_report(tl_session *s, tl_status status)
     tl_session_flush(s);
     tl_buf_init(&buf);
     if ((status != TL_OK || !s->options.quiet) && !is_broken_pipe(s)) {
-        tl_diag_print(&s->diag, format,
-                      format != TL_DIAG_JSON && use_color(&s->options), &buf);
+        bool color =
+            format != TL_DIAG_JSON && tl_session_color(s, STDERR_FILENO);
+
+        tl_diag_print(&s->diag, format, color, &buf);
     }
     fwrite(tl_buf_str(&buf), 1, buf.len, stderr);
     tl_buf_fini(&buf);

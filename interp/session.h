@@ -35,6 +35,14 @@ void tl_session_fini(tl_session *s);
  * it.  Returns the exit code of `status`. */
 int tl_session_report(tl_session *s, tl_status status);
 
+/* Are texts on this descriptor coloured?  By --color and TLANG_COLOR, NO_COLOR,
+ * CLICOLOR_FORCE and FORCE_COLOR, CLICOLOR, and whether it is a terminal, in
+ * this order. */
+bool tl_session_color(const tl_session *s, int fd);
+
+/* "0.1.0" */
+const char *tl_session_version(void);
+
 /* Write what was printed; a failure is kept in output_error. */
 void tl_session_flush(tl_session *s);
 

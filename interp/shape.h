@@ -28,4 +28,9 @@ TL_MUST_USE tl_status tl_shape_check_call(tl_eval *ev, const tl_funcdef *fn,
 TL_MUST_USE tl_status tl_shape_check_unit(tl_eval *ev, tl_namespace *ns,
                                           const tl_unit *unit);
 
+/* What an expression would give in the running frame: a NODE for a tensor,
+ * UNKNOWN for what only a run can tell.  What is found is reported as above. */
+TL_MUST_USE tl_status tl_shape_expr(tl_eval *ev, const tl_ast *expr,
+                                  tl_value *out);
+
 #endif

@@ -373,3 +373,29 @@ tl_status tl_shape_check_unit(tl_eval *ev, tl_namespace *ns,
     return st == TL_ERR_PROGRAM && !ev->diag->last->settled ? TL_ERR_REJECTED
                                                             : st;
 }
+
+tl_status tl_shape_expr(tl_eval *ev, const tl_ast *expr, tl_value *out)
+{
+    tl_snapshot before;
+    tl_value v = tl_unknown();
+    saved s;
+
+    TL_TRY(pass_begin(ev, &s));
+    tl_status st = tl_snapshot_take(ev, &before);
+
+    if (st == TL_OK) {
+        st = tl_eval_expr(ev, expr, &v);
+        tl_status back = tl_snapshot_restore(ev, &before);
+
+        st = back != TL_OK ? back : st;
+        tl_snapshot_fini(&before);
+    }
+    pass_end(ev, &s);
+    st = finding(ev, &s, st);
+    if (st != TL_OK) {
+        tl_unref(v);
+        return st;
+    }
+    *out = v;
+    return TL_OK;
+}
