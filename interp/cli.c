@@ -414,6 +414,9 @@ static int dispatch(tl_session *s, char **argv, int argc)
     if (strcmp(word, "check") == 0) {
         return tl_cmd_check(s, argv + 1, argc - 1);
     }
+    if (strcmp(word, "new") == 0 && argc > 1) {
+        return tl_cmd_new(s, argv[1]);
+    }
     if (strcmp(word, "explain") == 0 && argc > 1) {
         return tl_cmd_explain(s, argv[1]);
     }
@@ -429,7 +432,8 @@ static int dispatch(tl_session *s, char **argv, int argc)
         print_version();
         return 0;
     }
-    if (strcmp(word, "run") == 0 || strcmp(word, "explain") == 0) {
+    if (strcmp(word, "run") == 0 || strcmp(word, "explain") == 0 ||
+        strcmp(word, "new") == 0) {
         return tl_session_report(s, tl_fail(&s->diag, TL_E0720,
                                             "`%s` needs an argument", word));
     }

@@ -7,6 +7,7 @@
 /* Values of options.def; fields of flags that were not given are zero. */
 typedef struct tl_options {
     bool help, version, quiet, deterministic, no_banner, no_history, list;
+    bool doc_only;
     bool suppress_errors, explain, dry_run, verify, operations;
     const char *expr, *device, *compile, *format, *color, *match;
     int64_t seed, threads, memory_limit;
@@ -54,6 +55,7 @@ TL_MUST_USE tl_status tl_session_run_file(tl_session *s, const char *path);
 /* Subcommands; each returns an exit code. */
 int tl_cmd_repl(tl_session *s, const char *file);
 int tl_cmd_test(tl_session *s, char **files, int n);
+int tl_cmd_new(tl_session *s, const char *path);
 int tl_cmd_check(tl_session *s, char **files, int n);
 int tl_cmd_explain(tl_session *s, const char *code);
 /* Pages of names; of none: the index of all. */
