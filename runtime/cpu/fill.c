@@ -194,8 +194,10 @@ tl_status tl_cpu_eye(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
                      int nin, tl_tensor *const *out, int nout,
                      const tl_attrs *at)
 {
-    const int64_t value[] = {0, 1};
-    tl_dtype dtype = out[0]->dtype;
+    static const int64_t whole[] = {0, 1};
+    static const double real[] = {0, 1};
+    tl_dtype dtype = out[0]->dtype, from = tile_dtype(out[0]);
+    const void *value[] = {&whole[0], &whole[1]};
     int64_t columns, ones;
     pattern zero, one;
 
@@ -210,8 +212,12 @@ tl_status tl_cpu_eye(tl_kernel_ctx *k, tl_op op, tl_tensor *const *in,
     }
     columns = out[0]->size[1];
     ones = columns < out[0]->size[0] ? columns : out[0]->size[0];
-    set_pattern(&zero, TL_i64, &value[0], dtype, out[0]->numel);
-    set_pattern(&one, TL_i64, &value[1], dtype, 1);
+    if (from != TL_i64) {
+        value[0] = &real[0];
+        value[1] = &real[1];
+    }
+    set_pattern(&zero, from, value[0], dtype, out[0]->numel);
+    set_pattern(&one, from, value[1], dtype, 1);
     tl_cpu_fill(k, out[0], dtype, fill_pattern, &zero,
                 0.01 * (double)zero.width);
     for (int64_t i = 0; i < ones; i++) {
