@@ -84,7 +84,13 @@ void tl_complete_modules(tl_request *r)
     const char *dirs = getenv("TLANG_PATH");
 
     for (size_t i = 0; i < tl_stdlib_count; i++) {
-        tl_complete_add(r, tl_stdlib_files[i].name, "");
+        const char *name = tl_stdlib_files[i].name;
+
+        /* parts of a module (optim.rules) once a dot is typed */
+        if (strchr(name, '.') == NULL ||
+            memchr(r->word, '.', r->len) != NULL) {
+            tl_complete_add(r, name, "");
+        }
     }
     add_sources(r, ".");
     while (dirs != NULL && *dirs != '\0') {
