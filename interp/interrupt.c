@@ -6,7 +6,9 @@
  * The handler has a stack of its own.  Matrix products of oneDNN are compiled
  * code that keeps the stack pointer in a buffer of the heap for a while: a
  * frame that the system puts there for a handler overwrites what lies below
- * (seen as "corrupted size vs. prev_size" after Ctrl-C in `x @ x`). */
+ * (seen as "corrupted size vs. prev_size" after Ctrl-C in `x @ x`).  A stack
+ * that the thread has already serves as well: AddressSanitizer unmaps what it
+ * finds there when the thread ends, and takes it for its own. */
 #include <signal.h>
 #include <stddef.h>
 
@@ -27,8 +29,10 @@ void tl_session_catch_interrupts(tl_session *s)
     static char stack[STACK_BYTES];
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction act = {.sa_handler = on_interrupt};
+    stack_t had;
 
-    if (sigaltstack(&own, NULL) == 0) {
+    if (sigaltstack(NULL, &had) == 0 &&
+        (!(had.ss_flags & SS_DISABLE) || sigaltstack(&own, NULL) == 0)) {
         act.sa_flags = (int)SA_ONSTACK;
     }
     sigemptyset(&act.sa_mask);

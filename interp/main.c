@@ -7,7 +7,26 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "config.h"
 #include "interp/cli.h"
+
+#ifdef TL_SANITIZED
+#define FOR_LSAN __attribute__((visibility("default")))
+
+FOR_LSAN const char *__lsan_default_suppressions(void);
+FOR_LSAN const char *__lsan_default_options(void);
+
+/* Fontconfig, behind cairo, keeps its configuration to the end. */
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfontconfig\n";
+}
+
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
+#endif
 
 #define STACK_BYTES ((size_t)512 << 20)
 
