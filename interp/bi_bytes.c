@@ -262,26 +262,16 @@ tl_status tl_bi_str_codes(tl_eval *ev, const tl_builtin *self,
 
 /* ---- files ------------------------------------------------------------- */
 
-static tl_status path_of(tl_eval *ev, tl_value v, const char **out)
-{
-    if (v.str->len == 0 || strlen(v.str->data) != v.str->len) {
-        return tl_fail(ev->diag, TL_E0701, "\"%s\" is no path",
-                       tl_path_str(v.str->data).s);
-    }
-    *out = v.str->data;
-    return TL_OK;
-}
-
 /* files.bytes(path) */
 tl_status tl_bi_files_bytes(tl_eval *ev, const tl_builtin *self,
                             tl_value *args, tl_value *out)
 {
     tl_bytes bytes;
     tl_tensor *t;
-    const char *path;
+    const char *path = args[0].str->data;
 
     (void)self;
-    TL_TRY(path_of(ev, args[0], &path));
+    TL_TRY(tl_path_check(path, args[0].str->len, ev->diag));
     TL_TRY(tl_file_read(path, 0, &bytes, ev->diag));
     tl_status st = new_row(ev, TL_u8, (int64_t)bytes.size, &t);
 
@@ -301,11 +291,11 @@ tl_status tl_bi_files_write_bytes(tl_eval *ev, const tl_builtin *self,
 {
     tl_file_out file;
     tl_tensor *t;
-    const char *path;
+    const char *path = args[0].str->data;
     tl_status st;
 
     (void)self;
-    TL_TRY(path_of(ev, args[0], &path));
+    TL_TRY(tl_path_check(path, args[0].str->len, ev->diag));
     TL_TRY(take_bytes(ev, args[1], &t));
     st = tl_file_create(&file, path, ev->diag);
     if (st == TL_OK && t->numel > 0) {

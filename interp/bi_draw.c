@@ -201,11 +201,7 @@ tl_status tl_bi_files_draw(tl_eval *ev, const tl_builtin *self,
     tl_status st;
 
     (void)self;
-    if (args[0].str->len == 0 ||
-        strlen(args[0].str->data) != args[0].str->len) {
-        return tl_fail(ev->diag, TL_E0701, "\"%s\" is no path",
-                       tl_path_str(args[0].str->data).s);
-    }
+    TL_TRY(tl_path_check(args[0].str->data, args[0].str->len, ev->diag));
     TL_TRY(tl_page_new(&page, args[0].str->data, side(args[1].i),
                        side(args[2].i), ev->diag));
     st = TL_OK;

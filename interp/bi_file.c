@@ -13,19 +13,9 @@
 /* The path as C text; E0701 for one with a NUL byte or an empty one. */
 static tl_status path_of(tl_eval *ev, tl_value v, const char **out)
 {
-    if (v.str->len == 0 || strlen(v.str->data) != v.str->len) {
-        return tl_fail(ev->diag, TL_E0701, "\"%s\" is no path",
-                       tl_path_str(v.str->data).s);
-    }
+    TL_TRY(tl_path_check(v.str->data, v.str->len, ev->diag));
     *out = v.str->data;
     return TL_OK;
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t len = strlen(s), n = strlen(end);
-
-    return len > n && strcmp(s + len - n, end) == 0;
 }
 
 /* The name that the program gave to argument `i` of the call, or NULL. */
@@ -150,7 +140,7 @@ static tl_status check_folder_name(tl_eval *ev, const char *path)
         ".pkl", ".onnx", ".json", ".h5",  ".gguf", ".safetensor"};
 
     for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-        if (ends_with(path, formats[i])) {
+        if (tl_path_ends_with(path, formats[i])) {
             tl_fail(ev->diag, TL_E0701, "`save` does not write %s files",
                     formats[i]);
             tl_diag_help(ev->diag, "x.safetensors, or a folder");
@@ -180,7 +170,7 @@ tl_status tl_bi_save(tl_eval *ev, const tl_builtin *self, tl_value *args,
     (void)self;
     TL_TRY(path_of(ev, args[0], &path));
     st = collect(ev, "model", args[1].seq, args[3].dict, &o);
-    if (st == TL_OK && !ends_with(path, ".safetensors")) {
+    if (st == TL_OK && !tl_path_ends_with(path, ".safetensors")) {
         st = save_folder(ev, path, &o, args[2]);
     } else if (st == TL_OK && args[2].tag == TL_V_INT) {
         st = tl_fail(ev->diag, TL_E0205,
@@ -246,7 +236,7 @@ static tl_status no_checkpoint(tl_eval *ev, const char *path)
 {
     tl_fail(ev->diag, TL_E0701, "there is no checkpoint at %s",
             tl_path_str(path).s);
-    if (ends_with(path, ".safetensors")) {
+    if (tl_path_ends_with(path, ".safetensors")) {
         tl_diag_help(ev->diag, "a file is loaded: net.load(path); only a "
                                "folder can be resumed");
     } else {

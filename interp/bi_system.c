@@ -85,16 +85,6 @@ tl_status tl_bi_env(tl_eval *ev, const tl_builtin *self, tl_value *args,
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* A NUL in a path would cut it short. */
-static tl_status check_path(tl_eval *ev, const tl_str *path)
-{
-    if (path->len == 0 || strlen(path->data) != path->len) {
-        return tl_fail(ev->diag, TL_E0701, "\"%s\" is no path",
-                       tl_path_str(path->data).s);
-    }
-    return TL_OK;
-}
-
 static tl_status check_utf8(tl_eval *ev, const char *path,
                             const tl_bytes *bytes)
 {
@@ -119,7 +109,7 @@ static tl_status read_text(tl_eval *ev, const tl_str *path, tl_bytes *out)
 {
     tl_status st;
 
-    TL_TRY(check_path(ev, path));
+    TL_TRY(tl_path_check(path->data, path->len, ev->diag));
     TL_TRY(tl_file_read(path->data, 0, out, ev->diag));
     st = check_utf8(ev, path->data, out);
     if (st != TL_OK) {
@@ -190,7 +180,7 @@ tl_status tl_bi_files_write(tl_eval *ev, const tl_builtin *self,
     tl_status st;
 
     (void)self;
-    TL_TRY(check_path(ev, path));
+    TL_TRY(tl_path_check(path->data, path->len, ev->diag));
     TL_TRY(tl_file_create(&file, path->data, ev->diag));
     st = tl_file_write(&file, text->data, text->len, ev->diag);
     if (st != TL_OK) {
@@ -232,7 +222,7 @@ tl_status tl_bi_files_append(tl_eval *ev, const tl_builtin *self,
     int fd;
 
     (void)self;
-    TL_TRY(check_path(ev, path));
+    TL_TRY(tl_path_check(path->data, path->len, ev->diag));
     fd = open(path->data,
               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) {
@@ -254,7 +244,8 @@ tl_status tl_bi_files_exists(tl_eval *ev, const tl_builtin *self,
     struct stat info;
 
     (void)self;
-    TL_TRY(check_path(ev, args[0].str));
+    TL_TRY(tl_path_check(args[0].str->data, args[0].str->len,
+                         ev->diag));
     *out = tl_bool_value(stat(args[0].str->data, &info) == 0);
     return TL_OK;
 }
@@ -287,7 +278,8 @@ tl_status tl_bi_files_list(tl_eval *ev, const tl_builtin *self,
     DIR *dir;
 
     (void)self;
-    TL_TRY(check_path(ev, args[0].str));
+    TL_TRY(tl_path_check(args[0].str->data, args[0].str->len,
+                         ev->diag));
     dir = opendir(args[0].str->data);
     if (dir == NULL) {
         return system_error(ev, TL_E0701, "list", args[0].str->data);

@@ -36,20 +36,13 @@ static cairo_status_t collect(void *closure, const unsigned char *data,
     return bytes->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t len = strlen(s), n = strlen(end);
-
-    return len > n && strcmp(s + len - n, end) == 0;
-}
-
 tl_status tl_page_new(tl_page **out, const char *path, int width, int height,
                       tl_diag *diag)
 {
-    bool svg = ends_with(path, ".svg");
+    bool svg = tl_path_ends_with(path, ".svg");
     tl_page *page;
 
-    if (!svg && !ends_with(path, ".png")) {
+    if (!svg && !tl_path_ends_with(path, ".png")) {
         return tl_fail(diag, TL_E0416, "a picture is a .svg or a .png, got %s",
                        tl_path_str(path).s);
     }

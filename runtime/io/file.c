@@ -22,6 +22,22 @@
 
 #define DEFAULT_LIMIT ((size_t)16 << 30)
 
+tl_status tl_path_check(const char *path, size_t len, tl_diag *diag)
+{
+    if (len == 0 || strlen(path) != len) {
+        return tl_fail(diag, TL_E0701, "\"%s\" is no path",
+                       tl_path_str(path).s);
+    }
+    return TL_OK;
+}
+
+bool tl_path_ends_with(const char *path, const char *end)
+{
+    size_t len = strlen(path), n = strlen(end);
+
+    return len > n && strcmp(path + len - n, end) == 0;
+}
+
 tl_path_text tl_path_str(const char *path)
 {
     tl_path_text text;

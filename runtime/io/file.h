@@ -67,6 +67,14 @@ TL_MUST_USE tl_status tl_file_commit(tl_file_out *f, tl_diag *diag);
 /* Give up: remove the temporary file.  Does nothing after tl_file_commit. */
 void tl_file_abort(tl_file_out *f);
 
+/* E0701 for a path of `len` bytes that is empty or holds a NUL byte, which
+ * would cut it short. */
+TL_MUST_USE tl_status tl_path_check(const char *path, size_t len,
+                                    tl_diag *diag);
+
+/* Does the name end so, with something before it? */
+bool tl_path_ends_with(const char *path, const char *end);
+
 /* `path` for a message: control bytes escaped, at most ~200 characters. */
 typedef struct tl_path_text {
     char s[256];
