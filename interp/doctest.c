@@ -28,26 +28,6 @@ static tl_status keep_output(void *arg, const char *text, size_t len)
 
 /* ---- names --------------------------------------------------------------- */
 
-static tl_status bind(tl_eval *ev, tl_namespace *ns, const tl_sym *name,
-                      tl_value v)
-{
-    uint32_t slot;
-    tl_ref_info ref = {.kind = TL_REF_GLOBAL};
-
-    if (name == NULL || v.tag == TL_V_EMPTY) {
-        return TL_OK;
-    }
-    TL_TRY(tl_globals_add(ns->names, name, &slot, ev->diag));
-    ref.index = slot;
-    tl_frame top = {.ns = ns}, *frame = ev->frame;
-
-    ev->frame = &top;
-    tl_status st = tl_bind_ref_take(ev, &ref, (tl_span){0}, tl_ref(v));
-
-    ev->frame = frame;
-    return st;
-}
-
 /* The name of a path's last part, without its end. */
 static const tl_sym *stem(tl_session *s, const char *path)
 {
@@ -105,7 +85,8 @@ static tl_status prepare(example *e, tl_namespace *file, const char *text)
 
     TL_TRY(tl_namespace_new(&e->ns, ev, "example", e->title));
     for (size_t i = 0; i < file->nslots && i < file->names->names.len; i++) {
-        TL_TRY(bind(ev, e->ns, file->names->names.items[i], file->slots[i]));
+        TL_TRY(tl_namespace_bind(ev, e->ns, file->names->names.items[i],
+                                 file->slots[i]));
     }
     const tl_sym *own = stem(e->s, file->path->data);
 
@@ -114,7 +95,7 @@ static tl_status prepare(example *e, tl_namespace *file, const char *text)
 
         obj->refs++;
         tl_value v = tl_obj_value_take(obj);
-        tl_status st = bind(ev, e->ns, own, v);
+        tl_status st = tl_namespace_bind(ev, e->ns, own, v);
 
         tl_unref(v);
         TL_TRY(st);

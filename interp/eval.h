@@ -181,6 +181,11 @@ TL_MUST_USE tl_status tl_eval_import_library(tl_eval *ev, const char *dotted,
 TL_MUST_USE tl_status tl_namespace_new(tl_namespace **out, tl_eval *ev,
                                        const char *name, const char *path);
 
+/* Give it the name, and that a reference to the value; a NULL name and an
+ * EMPTY value are let pass.  E0607. */
+TL_MUST_USE tl_status tl_namespace_bind(tl_eval *ev, tl_namespace *ns,
+                                        const tl_sym *name, tl_value v);
+
 /* ---- expressions and statements ---------------------------------------- */
 
 TL_MUST_USE tl_status tl_eval_expr(tl_eval *ev, const tl_ast *e,

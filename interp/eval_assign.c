@@ -67,6 +67,26 @@ tl_status tl_bind_ref_take(tl_eval *ev, const tl_ref_info *ref, tl_span span,
     return st;
 }
 
+tl_status tl_namespace_bind(tl_eval *ev, tl_namespace *ns,
+                            const tl_sym *name, tl_value v)
+{
+    uint32_t slot;
+    tl_ref_info ref = {.kind = TL_REF_GLOBAL};
+
+    if (name == NULL || v.tag == TL_V_EMPTY) {
+        return TL_OK;
+    }
+    TL_TRY(tl_globals_add(ns->names, name, &slot, ev->diag));
+    ref.index = slot;
+    tl_frame top = {.ns = ns}, *frame = ev->frame;
+
+    ev->frame = &top;
+    tl_status st = tl_bind_ref_take(ev, &ref, (tl_span){0}, tl_ref(v));
+
+    ev->frame = frame;
+    return st;
+}
+
 /* ---- unpacking --------------------------------------------------------- */
 
 static tl_status unpack_count(tl_eval *ev, const tl_ast *target, size_t want,

@@ -223,26 +223,6 @@ static bool read_entry(tl_repl *r, tl_buf *entry)
 
 /* ---- values ------------------------------------------------------------- */
 
-tl_status tl_repl_bind(tl_eval *ev, tl_namespace *ns, const tl_sym *name,
-                       tl_value v)
-{
-    uint32_t slot;
-    tl_ref_info ref = {.kind = TL_REF_GLOBAL};
-
-    if (name == NULL || v.tag == TL_V_EMPTY) {
-        return TL_OK;
-    }
-    TL_TRY(tl_globals_add(ns->names, name, &slot, ev->diag));
-    ref.index = slot;
-    tl_frame top = {.ns = ns}, *frame = ev->frame;
-
-    ev->frame = &top;
-    tl_status st = tl_bind_ref_take(ev, &ref, (tl_span){0}, tl_ref(v));
-
-    ev->frame = frame;
-    return st;
-}
-
 /* Are these the same value, not only equal ones? */
 static bool same(tl_value a, tl_value b)
 {
@@ -267,7 +247,7 @@ static tl_status set_own(tl_repl *r, const char *name, tl_value *own,
         !same(r->ns->slots[slot], *own)) {
         return TL_OK;
     }
-    TL_TRY(tl_repl_bind(ev, r->ns, sym, v));
+    TL_TRY(tl_namespace_bind(ev, r->ns, sym, v));
     tl_unref(*own);
     *own = tl_ref(v);
     return TL_OK;
@@ -663,11 +643,11 @@ static tl_status on_breakpoint(void *arg, tl_eval *ev)
 
     TL_TRY(tl_namespace_new(&ns, ev, "breakpoint", "<breakpoint>"));
     for (size_t i = 0; i < f->ns->nslots && i < f->ns->names->names.len; i++) {
-        TL_TRY(tl_repl_bind(ev, ns, f->ns->names->names.items[i],
-                            f->ns->slots[i]));
+        TL_TRY(tl_namespace_bind(ev, ns, f->ns->names->names.items[i],
+                                 f->ns->slots[i]));
     }
     for (uint32_t i = 0; i < f->fn->nslots; i++) {
-        TL_TRY(tl_repl_bind(ev, ns, f->fn->slot_names[i], f->slots[i]));
+        TL_TRY(tl_namespace_bind(ev, ns, f->fn->slot_names[i], f->slots[i]));
     }
     printf("breakpoint in %s (:continue goes on)\n",
            f->fn->name != NULL ? f->fn->name->text : "the top level");

@@ -53,10 +53,6 @@ TL_MUST_USE tl_status tl_repl_show(tl_repl *r, tl_value v);
 /* Report what failed; returns the exit code, also kept. */
 int tl_repl_report(tl_repl *r, tl_status st);
 
-/* Give `ns` the name and a reference to the value. */
-TL_MUST_USE tl_status tl_repl_bind(tl_eval *ev, tl_namespace *ns,
-                                   const tl_sym *name, tl_value v);
-
 /* `:name arguments`. */
 void tl_repl_command(tl_repl *r, const char *line);
 
