@@ -17,7 +17,8 @@ typedef struct tl_color {
 } tl_color;
 
 /* A white page; the name's end, .svg or .png, says which.  Sizes 1 .. 8192.
- * E0701 in a build without cairo, E0416 for another end or size, E0607. */
+ * E0701 without cairo, in the build or at the run; E0416 for another end or
+ * size, E0607. */
 TL_MUST_USE tl_status tl_page_new(tl_page **out, const char *path, int width,
                                   int height, tl_diag *diag);
 void tl_page_free(tl_page *page); /* NULL is allowed */
