@@ -1,25 +1,7 @@
 /* test_compiled.c - compiled functions: what a session may change between their
  * calls that no program can, and memory that is missing while one is made. */
-#include <criterion/criterion.h>
-
 #include "interp/compiled.h"
-#include "tests/unit/interp/run.h"
-
-static run r;
-
-static void setup(void)
-{
-    cr_assert_eq(run_init(&r), TL_OK);
-}
-
-static void teardown(void)
-{
-    run_fini(&r);
-    run_release(&r);
-    cr_assert_eq(tl_obj_live(), 0);
-    cr_assert_eq(tl_tensor_live(), 0);
-    cr_assert_eq(tl_mem_live_blocks(), 0);
-}
+#include "tests/unit/interp/suite.h"
 
 TestSuite(compiled, .init = setup, .fini = teardown);
 

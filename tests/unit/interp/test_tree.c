@@ -1,22 +1,5 @@
 /* test_tree.c - structures of trees, access, flags. */
-#include "tests/unit/interp/run.h"
-
-#include <criterion/criterion.h>
-
-static run r;
-
-static void setup(void)
-{
-    cr_assert_eq(run_init(&r), TL_OK);
-}
-
-static void teardown(void)
-{
-    run_fini(&r);
-    run_release(&r);
-    cr_assert_eq(tl_obj_live(), 0);
-    cr_assert_eq(tl_tensor_live(), 0);
-}
+#include "tests/unit/interp/suite.h"
 
 TestSuite(test_tree, .init = setup, .fini = teardown);
 
